@@ -681,11 +681,11 @@ def compare_sets(
     column = next((one.documents for one in compared if one.documents is not None), None)
     together = compare(joined, baseline=baseline, documents=False if column is None else labels, **options)
     systems = tuple(replace(system, evaluation=None) for system in together.systems)
-    together = replace(together, documents=column, systems=systems)
     missing = [name for evaluations in by_name for name in evaluations if name not in names]
     notes = [f"not in all test sets, and left out: {some_of(dict.fromkeys(missing))}"] if missing else []
     notes += [f"{comparison.test}: {note}" for comparison in compared for note in comparison.notes]
-    return replace(together, sets=tuple(compared), notes=tuple(dict.fromkeys([*notes, *together.notes])))
+    unique_notes = tuple(dict.fromkeys([*notes, *together.notes]))
+    return replace(together, documents=column, systems=systems, sets=tuple(compared), notes=unique_notes)
 
 
 def _joined(evaluations: Sequence[scores.Evaluation]) -> scores.Evaluation:

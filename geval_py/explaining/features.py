@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -153,20 +153,6 @@ class Occurrences:
         items = np.concatenate(all_items)
         all_items.clear()  # as large as these
         return FeatureTable(names, items, np.concatenate(all_features), range(len(names), len(names)))
-
-
-def collect(
-    items: Iterable[tuple[str, str, str]],
-    occurrences: Occurrences,
-    progress: Callable[[int], None] | None = None,
-) -> Occurrences:
-    """Add the features of items to occurrences; ``progress`` is called with the number of items so far."""
-    items = iter(items)
-    while chunk := list(islice(items, ITEMS_AT_ONCE)):
-        occurrences.add(chunk)
-        if progress is not None:
-            progress(occurrences.count)
-    return occurrences
 
 
 _CLASSES = np.zeros(0x110000, np.uint8)  # of each character in a shape, as far as it occurred; else 0

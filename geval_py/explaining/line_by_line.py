@@ -83,15 +83,19 @@ def read_lines(
 
     Raises as :meth:`Evaluation.read_items` and :meth:`Evaluation.check_same_lines`.
     """
-    inputs, expected_lines, outputs = evaluation.sides(places)
-    lines = zip(_figures(evaluation, places), inputs, expected_lines, outputs, strict=False)
+    texts = zip(*evaluation.sides(places), strict=False)
+    lines = (
+        ScoredLine(*figures, *sides) for figures, sides in zip(_figures(evaluation, places), texts, strict=False)
+    )
     if other is None:
-        return (ScoredLine(*figures, text, expected, output) for figures, text, expected, output in lines)
+        return lines
     evaluation.check_same_lines(other)
     beside = zip(_figures(other, places), other.texts("output", places), strict=False)
     pairs = (
-        ScoredLine(*figures, text, expected, output, score_difference(figures[1], score), score, loss, other_output)
-        for (figures, text, expected, output), ((_, score, loss), other_output) in zip(lines, beside, strict=True)
+        line._replace(
+            difference=score_difference(line.score, score), other_score=score, other_loss=loss, other_output=output
+        )
+        for line, ((_, score, loss), output) in zip(lines, beside, strict=True)
     )
     return (  # as in GEval, lines without a score differ in it
         line
@@ -224,8 +228,8 @@ class LineListing(EvaluationListing):
         figures, texts = ALONE if len(self.evaluations) < 2 else BESIDE
         for line in self.lines:
             cells = {fields.column(n).name: cell for n, cell in enumerate(line.input.split("\t"))}
-            own = [{name: getattr(line, name) for name in names} for names in (figures, texts)]
-            yield {**own[0], "input": cells, **own[1]}
+            values = line._asdict() | {"input": cells}
+            yield {name: values[name] for name in (*figures, "input", *texts)}
 
 
 def marks_text() -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from geval_py.explaining import feature_ranking
 from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
-from geval_py.explaining.features import MAX_LINES, SEEN_PER_LINE, Occurrences, collect
+from geval_py.explaining.features import ITEMS_AT_ONCE, MAX_LINES, SEEN_PER_LINE, Occurrences
 from geval_py.explaining.line_by_line import EvaluationListing
 from geval_py.explaining.significance import benjamini_hochberg, slices
 from geval_py.reading.features import FeatureKinds, Fields, feature_words
@@ -120,7 +120,10 @@ def rank_features(
     for counted in (0, least) if seen else (0,):
         items = zip(*evaluation.sides(places.tolist()), strict=False)
         occurrences = Occurrences(kinds, Fields(evaluation.split.in_header), (seen, counted))
-        collect(items, occurrences, None if progress is None else lambda done: progress(done, len(places)))
+        while chunk := list(islice(items, ITEMS_AT_ONCE)):
+            occurrences.add(chunk)
+            if progress is not None:
+                progress(occurrences.count, len(places))
     ranks = feature_ranking.rank_scores(scores, greatest_first=score.greatest_first(worst=not best))
     tested = feature_ranking.p_values_of_features(occurrences, ranks, least, least_of_pair)
     table, p_values = tested.table, tested.p_values

@@ -14,10 +14,11 @@ from resampled import worst_features
 
 from geval_py import UsageError
 from geval_py.explaining import feature_ranking, features
+from geval_py.explaining import worst_features as worst_features_module
 from geval_py.explaining.feature_ranking import p_of, rank_scores, rank_sum_z
 from geval_py.explaining.significance import normal_cdf
 from geval_py.reading.config import said_option
-from geval_py.reading.features import FeatureKinds, Fields, split_tokens, word_shape
+from geval_py.reading.features import FeatureKinds, split_tokens, word_shape
 
 PROPERTY = settings(deadline=None, derandomize=True)
 
@@ -146,7 +147,7 @@ def test_parts_make_no_difference(scored, at_once, of_sums):
     kinds = FeatureKinds(bigrams=True, word_shapes=True, numerical=True, cartesian=True)
     whole = worst_features(items, scores, worst_is_greatest=True, kinds=kinds)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(features, "ITEMS_AT_ONCE", at_once)
+        patch.setattr(worst_features_module, "ITEMS_AT_ONCE", at_once)
         patch.setattr(features, "OCCURRENCES_AT_ONCE", of_sums)
         parts = worst_features(iter(items), scores, worst_is_greatest=True, kinds=kinds)
     assert parts.names == whole.names
@@ -311,7 +312,7 @@ def test_opposite_infinities():
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("error")
         for at_once in (8, 1):
-            patch.setattr(features, "ITEMS_AT_ONCE", at_once)
+            patch.setattr(worst_features_module, "ITEMS_AT_ONCE", at_once)
             found = ranked(rows, scores=scores, numerical=True, cartesian=True)
             assert math.isnan(found.columns["score"][found.names.index("exp:a")])
             assert len(found) == 8
@@ -404,7 +405,7 @@ def test_a_column_that_some_lines_lack():
 
 
 def test_words_of_a_column_that_some_lines_lack(monkeypatch):
-    monkeypatch.setattr(features, "ITEMS_AT_ONCE", 3)
+    monkeypatch.setattr(worst_features_module, "ITEMS_AT_ONCE", 3)
     rows = [(f"x\ty{n % 2}" if n > 4 else "x", "", "") for n in range(8)]
     found = ranked(rows, scores=EIGHT)
     assert dict(zip(found.names, found.columns["count"].tolist(), strict=True)) == {"in<2>:y0": 1, "in<2>:y1": 2}
@@ -464,12 +465,12 @@ def test_normal_cdf(z):
 
 
 def test_progress_of_several_chunks(monkeypatch):
-    monkeypatch.setattr(features, "ITEMS_AT_ONCE", 3)
+    monkeypatch.setattr(worst_features_module, "ITEMS_AT_ONCE", 3)
     items = [(f"c{n}\t" + "d" * (n == 6), "the" if n % 2 else "a", "x") for n in range(8)]
     seen = []
-    occurrences = features.collect(items, features.Occurrences(FeatureKinds(), Fields()), seen.append)
-    assert [str(where) for where, _ in sorted(occurrences.tokens)] == ["exp", "out", "in<1>", "in<2>"]
-    assert seen == [3, 6, 8]
+    found = worst_features(items, range(8), worst_is_greatest=True, progress=lambda *done: seen.append(done))
+    assert {name.partition(":")[0] for name in found.names} == {"exp", "in<1>", "in<2>"}
+    assert seen == [(3, 8), (6, 8), (8, 8)]
 
 
 @pytest.mark.parametrize(
