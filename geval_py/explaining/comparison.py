@@ -393,13 +393,13 @@ class Comparison(formats.Tabular):
             what = "losses" if self.of_losses else "scores"
             units = "lines" if self.documents is None else "documents"
             yield f"p infinite: exact sign test (McNemar) of the {units} where one has more infinite {what}."
-        if self.compared < self.lines and self.is_tested:
-            yield (
-                f"Differences and p are of the lines compared, without infinite {what} in the system and in the "
-                f"baseline; the rest is of all {self.lines}."
-            )
-            yield "score there: of the lines compared."
-            yield f"{DIFFERENCE}: none is shown where it favours the one of the two with more infinite {what}."
+            if self.is_tested:
+                yield (
+                    f"Differences and p are of the lines compared, without infinite {what} in the system and in the "
+                    f"baseline; the rest is of all {self.lines}."
+                )
+                yield "score there: of the lines compared."
+                yield f"{DIFFERENCE}: none is shown where it favours the one of the two with more infinite {what}."
         better, much = ("a lower loss", "lower") if self.of_losses else ("a better score", "better")
         yield f"won: lines with {better} than the baseline's; the score also depends on how much {much}."
         if self.is_tested:
