@@ -464,8 +464,12 @@ def compare_systems(
             infinite=int(infinite[:, n].sum()),
             compared=test.lines,
             finite_score=test.scores and test.scores[0],
-            **(_run_figures(sample.runs[n]) if sample.runs else {}),
         )
+        if sample.runs:
+            runs = sample.runs[n]
+            run_scores = runs.scores(runs.totals())[0]
+            deviation = float(run_scores.std(ddof=1)) if runs.systems > 1 else None
+            system = replace(system, runs=runs.systems, run_mean=float(run_scores.mean()), run_deviation=deviation)
         if n == baseline:
             return system
         won, lost, tied = shares[n]
@@ -485,13 +489,6 @@ def compare_systems(
     distinct = frozenset((min(place[a], place[b]), max(place[a], place[b])) for (a, b), p in corrected if p < LEVEL)
     groups = undistinguished_groups(count, distinct)
     return [systems[n] for n in order], [tuple(names[order[n]] for n in group) for group in groups]
-
-
-def _run_figures(runs: LineSample) -> dict[str, Any]:
-    """Return a system's figures of training runs."""
-    run_scores = runs.scores(runs.totals())[0]
-    deviation = float(run_scores.std(ddof=1)) if runs.systems > 1 else None
-    return {"runs": runs.systems, "run_mean": float(run_scores.mean()), "run_deviation": deviation}
 
 
 def _effect_figures(

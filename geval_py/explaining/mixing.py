@@ -266,7 +266,10 @@ def improve(
     fold_of_line = fold_of_lines(groups, seed)
     folds, held_together = int(fold_of_line.max()) + 1, int(groups.max()) + 1
     wanted = DEFAULT_WORDS if words is None else words
-    frequent = frequent_words_of_train(first.split, wanted) if wanted else {}
+    answers = splits.training_answers(first.split.expected)
+    frequent: Shares = {}
+    if wanted and answers is not None:
+        frequent = frequent_words(read_lines(answers, header=first.split.output_header), wanted)
     if wanted and not frequent:
         missing = "there is no train/expected.tsv, whose frequent words would be mixed in"
         if words is not None:
@@ -531,12 +534,6 @@ def frequent_words(answers: Iterable[str], count: int) -> Shares:
     total = counts.total()
     words = sorted(filter(wordprobs.is_listable, counts), key=lambda word: (-counts[word], word))[:count]
     return {word: counts[word] / total for word in words}
-
-
-def frequent_words_of_train(split: splits.Split, count: int) -> Shares:
-    """Return the most frequent answers in the train/expected.tsv beside a test set; none without such a file."""
-    path = splits.training_answers(split.expected)
-    return {} if path is None else frequent_words(read_lines(path, header=split.output_header), count)
 
 
 def bucket_shares(split: splits.Split, frequent: Shares, bits: int) -> Array:
