@@ -300,12 +300,9 @@ class Evaluation:
         Each score is under its name and, with ``intervals``, the ends of its 95 % interval are under the name with
         ``_low`` and ``_high``; ``documents`` are as for :meth:`geval_py.scoring.scores.Score.interval`.
         """
-        from geval_py.explaining.documents import choose_documents, score_interval
-
         values = {score.name: score.value for score in self.scores}
-        chosen = choose_documents(self, documents) if intervals else None
         for score in self.scores if intervals else ():
-            interval = score_interval(score, documents=chosen)
+            interval = score.interval(documents=documents)
             values |= {f"{score.name}_low": interval.low, f"{score.name}_high": interval.high}
         return values
 
