@@ -186,11 +186,9 @@ class Vocabulary:
 
     def words_of(self, references: Any, shape: tuple[int, ...]) -> Sequence[str]:
         """Return references, words or an array of ids for predictions of a shape, as words; raises UsageError."""
-        if isinstance(references, str):
-            raise UsageError(message=f"references are a list, not {references!r}: for one line write [word]")
         if isinstance(references, Iterator):
             references = list(references)
-        if isinstance(references, list | tuple) and (not references or isinstance(references[0], str)):
+        if isinstance(references, str | list | tuple) and (not references or isinstance(references[0], str)):
             return references
         values = _array(references, "the references")
         if values.ndim > 1 and shape not in (values.shape, (values.size,)):
