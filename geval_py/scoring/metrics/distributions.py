@@ -22,7 +22,6 @@ from geval_py.reading.wordprobs import (
     log_sum_exp,
     parse_entries,
     scale_logarithms,
-    scale_probabilities,
     word_buckets,
 )
 from geval_py.scoring.metrics.base import Row
@@ -63,17 +62,13 @@ def listed_of(text: str, line: int) -> Listed:
         raise malformed(NO_DIGIT, text, line, "the line is empty; write `:1` where there is no guess")
     words, values = parse_entries(text, line)
     if are_probabilities(values):
-        divisor, missing = scale_probabilities(values, REST in words)
-        log_divisor = log(divisor)
-        logs = [log(value) - log_divisor if value else -inf for value in values]
-        log_missing = log(missing) if missing else -inf
-    else:
-        shift, log_divisor, log_missing = scale_logarithms(values, REST in words)
-        logs = [value - shift - log_divisor for value in values]
+        values = [log(value) if value else -inf for value in values]
+    shift, log_divisor, log_missing = scale_logarithms(values, REST in words)
     log_masses: dict[str, float] = {}
-    for word, log_mass in zip(words, logs, strict=True):
-        if log_mass > -inf:
-            log_masses[word] = min(0.0, log_sum_exp([log_masses[word], log_mass]) if word in log_masses else log_mass)
+    for word, value in zip(words, values, strict=True):
+        if value > -inf:
+            log_mass = log_sum_exp([log_masses.get(word, -inf), value - shift - log_divisor])
+            log_masses[word] = min(0.0, log_mass)
     log_rest = log_masses.pop(REST, log_missing)
     return Listed(log_masses, log_rest)
 
