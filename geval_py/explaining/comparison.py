@@ -524,7 +524,7 @@ def _effect_figures(
 def _mean(runs: Sequence[LineStatistics]) -> LineStatistics:
     """Return the means of the statistics of a system's runs."""
     columns = np.mean([run.columns for run in runs], axis=0)
-    return LineStatistics(tuple(array("d", column) for column in columns), runs[0].classes)
+    return LineStatistics(tuple(array("d", column) for column in columns), runs[0].details)
 
 
 def equal_systems(systems: Iterable[LineStatistics]) -> list[tuple[int, ...]]:

@@ -275,7 +275,7 @@ class CorpusSample(LineSample):
 
 def sample_of(metric: Metric, systems: Sequence[LineStatistics], documents: Integers | None = None) -> LineSample:
     """Make a sample of systems on the same lines, with the number of each line's document."""
-    lines, classes = systems[0].lines, systems[0].classes
+    lines, classes = systems[0].lines, systems[0].details
     if metric.measure.corpus_score is not None:
         return CorpusSample(
             metric,

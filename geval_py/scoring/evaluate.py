@@ -37,7 +37,6 @@ from geval_py.scoring.metrics.base import (
     LineStatistics,
     Metric,
     StatisticsColumn,
-    extended,
     find_in_family,
 )
 from geval_py.scoring.scores import Evaluation, Score, check_input_length, without_faults
@@ -219,7 +218,7 @@ def _read_tables(
 ) -> tuple[dict[Any, LineStatistics | SchemeError], int]:
     """Read the files once: return the statistics of all lines and their number, and show each line to selections."""
     work = partial(score_block, columns, split.expected.name, output.file.name, by_line)
-    header, tables, lines = split.output_header, list[LineStatistics](), 0
+    header, tables, lines = split.output_header, [LineStatistics() for _ in columns], 0
     inputs: Iterator[str] = repeat("")
     if reads_input and split.input is not None:  # where it is too short, there is an error in the end
         inputs = chain(read_lines(split.input, header=first_name(split.in_header)), inputs)
@@ -231,7 +230,8 @@ def _read_tables(
 
             blocks = map_on(cluster, outputs, expected, work, progress)
         for block, scored in blocks:
-            tables = extended(tables, scored)
+            for table, of_block in zip(tables, scored, strict=True):
+                table.extend(of_block)
             lines += block.lines
             if selections:
                 texts = list(islice(inputs, block.lines))

@@ -17,7 +17,7 @@ from geval_py.scoring.metrics.registry import METRICS
 
 def column(losses, classes=()):
     """The statistics of a system with these losses."""
-    return LineStatistics(columns=(array("d", losses),), classes=list(classes))
+    return LineStatistics(columns=(array("d", losses),), details=list(classes))
 
 
 def bootstrap_scores(metric, statistics, *, samples=DEFAULT_SAMPLES, seed=DEFAULT_SEED):

@@ -61,7 +61,7 @@ def draw(systems=2):
 
 
 def statistics(matches, words, classes=()):
-    return LineStatistics(columns=(array("d", matches), array("d", words)), classes=list(classes))
+    return LineStatistics(columns=(array("d", matches), array("d", words)), details=list(classes))
 
 
 def sample(metric, matches, words):

@@ -124,7 +124,7 @@ def test_the_score_of_a_line_is_the_metric_of_that_line_alone(metric, loss):
     """Single-line scores are the metric of that line alone: for PerplexityHashed exp(loss of the line)."""
     alone = column(loss)
     assert metric.of_line(loss) == metric.value(alone)
-    alone.classes.append(1.0)
+    alone.details.append(1.0)
     assert metric.of_line(loss) == metric.value(alone)
 
 
@@ -190,7 +190,7 @@ def test_statistics_are_extended():
         table.extend(part)
         assert [list(column) for column in part.columns] == rows  # it stays as it was
     assert [list(rows) for rows in table.columns] == [[1, 2, 3], [4, 5, 6]]
-    assert (table.lines, table.classes, table.out_of_vocabulary) == (3, ["b", "a", "b"], 3)
+    assert (table.lines, table.details, table.out_of_vocabulary) == (3, ["b", "a", "b"], 3)
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_malformed_lines_of_exact_words(text, word, message):
 def test_binary_loss(text, expected, loss, number):
     """Clip both to [0,1], loss = -ln p where expected > 0.5, else -ln(1 - p)."""
     statistics = BINARY.statistics(block(text), block(expected), 1)
-    assert (losses_of(statistics), statistics.classes) == (pytest.approx([loss], rel=1e-12), [number])
+    assert (losses_of(statistics), statistics.details) == (pytest.approx([loss], rel=1e-12), [number])
     assert str(*losses_of(statistics)) != "-0.0"
     of_words = words_column(VOCABULARY).statistics(block(text), block(expected), 1)
     assert (losses_of(of_words), of_words.out_of_vocabulary) == (losses_of(statistics), 0)

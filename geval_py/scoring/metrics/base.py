@@ -61,8 +61,8 @@ class LineStatistics:
     """A table with a row a line, in line order; scores are made from the sums of its columns.
 
     ``columns`` hold finite numbers and inf, which makes the line infinite: losses are in [0, inf], in nats, or for
-    Accuracy from 0 (a hit) to 1 (a miss). ``classes`` has each line's class, a number or a text, if the metric
-    averages over classes. ``details`` has what a corpus-level metric needs of each line beside the columns, such as
+    Accuracy from 0 (a hit) to 1 (a miss). ``details`` has what a metric needs of each line beside the columns: its
+    class, a number or a text, if the metric averages over classes, or for another corpus-level metric, for example,
     its labels. ``out_of_vocabulary`` counts the expected words that the vocabulary of a metric on exact words lacks.
     For metrics on hashed words, ``bound`` is the greatest loss that any line could have had, and ``far_above_one``
     counts the lines whose numbers are neither probabilities nor their logarithms; both are 0 for others.
@@ -71,15 +71,14 @@ class LineStatistics:
     def __init__(
         self,
         columns: tuple[array[float], ...] = (),
-        classes: list[float | str] | None = None,
-        out_of_vocabulary: int = 0,
         details: list[Any] | None = None,
+        out_of_vocabulary: int = 0,
         bound: float = 0.0,
         far_above_one: int = 0,
     ) -> None:
         self.columns, self.out_of_vocabulary = columns, out_of_vocabulary
         self.bound, self.far_above_one = bound, far_above_one
-        self.classes, self.details = classes or [], details or []
+        self.details = details or []
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LineStatistics) and vars(self) == vars(other)
@@ -90,7 +89,6 @@ class LineStatistics:
             self.columns = tuple(array("d") for _ in following.columns)
         for column, rows in zip(self.columns, following.columns, strict=True):
             column.extend(rows)
-        self.classes.extend(following.classes)
         self.details.extend(following.details)
         self.out_of_vocabulary += following.out_of_vocabulary
         self.bound = max(self.bound, following.bound)
@@ -98,10 +96,9 @@ class LineStatistics:
 
     def only(self, places: Sequence[int]) -> LineStatistics:
         """Return the table of some lines, by their places from 0."""
-        beside = self.classes, self.details
-        classes, details = (list(map(values.__getitem__, places)) if values else [] for values in beside)
+        details = list(map(self.details.__getitem__, places)) if self.details else []
         columns = tuple(array("d", map(column.__getitem__, places)) for column in self.columns)
-        return LineStatistics(columns, classes, details=details, bound=self.bound)
+        return LineStatistics(columns, details, bound=self.bound)
 
     @property
     def lines(self) -> int:
@@ -114,13 +111,6 @@ class LineStatistics:
         if not any(math.inf in column for column in self.columns):
             return 0
         return sum(math.inf in row for row in zip(*self.columns, strict=True))
-
-
-def extended(tables: list[LineStatistics], following: list[LineStatistics]) -> list[LineStatistics]:
-    """Append the statistics of the lines that follow to those of each column."""
-    for table, of_lines in zip(tables, following, strict=bool(tables)):
-        table.extend(of_lines)
-    return tables or following
 
 
 def joined_columns(systems: Sequence[LineStatistics]) -> Array:
@@ -243,9 +233,9 @@ class Metric(NamedTuple):
 
             return self.measure.corpus_score([statistics])(np.arange(statistics.lines))
         tables = [statistics]
-        if statistics.classes:
+        if statistics.details:
             places: dict[float | str, list[int]] = {}
-            for place, one in enumerate(statistics.classes):
+            for place, one in enumerate(statistics.details):
                 places.setdefault(one, []).append(place)
             tables = list(map(statistics.only, places.values()))
         scores = [self.measure.formula(list(map(total, table.columns)), table.lines) for table in tables]
@@ -287,12 +277,7 @@ def exp(exponent: Number) -> Number:
     import numpy as np
 
     # NumPy's own function has other last digits on processors with AVX-512.
-    exponents = exponent.ravel().tolist()
-    try:
-        powers = list(map(math.exp, exponents))
-    except OverflowError:
-        powers = list(map(exp, exponents))
-    return np.array(powers).reshape(exponent.shape)
+    return np.array(list(map(exp, exponent.ravel().tolist()))).reshape(exponent.shape)
 
 
 def mean(totals: Sequence[Number], lines: Number) -> Number:

@@ -125,7 +125,7 @@ def mean_of_classes(formula: Formula, systems: Sequence[LineStatistics]) -> Line
     import numpy as np
 
     (errors,) = joined_columns(systems)
-    codes = codes_of(name for system in systems for name in system.classes)
+    codes = codes_of(name for system in systems for name in system.details)
 
     def score(lines: Places) -> float:
         _, places, counts = np.unique(codes[lines], return_inverse=True, return_counts=True)

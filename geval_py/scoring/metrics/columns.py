@@ -29,7 +29,7 @@ class RowColumn(NamedTuple):
     ``parse``, ``parse_answer`` and ``parse_input`` read a line of each file; by default, the function takes the text.
     It takes the ``vocabulary`` before both, if there is one, and the input line after them if the metric compares
     lines of the input too. It returns one number or a tuple of ``width`` numbers; with
-    ``beside``, a pair: these, and the line's class, its details, or whether its expected word is out of the
+    ``beside``, a pair: these, and the line's details, such as its class, or whether its expected word is out of the
     vocabulary. It raises the errors that :func:`mismatch` makes.
     """
 
@@ -38,7 +38,7 @@ class RowColumn(NamedTuple):
     parse: Parse | None = None
     parse_answer: Parse | None = None
     parse_input: Parse | None = None
-    beside: Literal["details", "classes", "out_of_vocabulary"] | None = None
+    beside: Literal["details", "out_of_vocabulary"] | None = None
     vocabulary: frozenset[str] | None = None
 
     def statistics(

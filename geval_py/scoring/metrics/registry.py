@@ -61,7 +61,7 @@ def _metric(
     parse_answer: Parse | None = None,
     parse_both: Parse | None = None,
     parse_input: Parse | None = None,
-    beside: Literal["details", "classes", "out_of_vocabulary"] | None = None,
+    beside: Literal["details", "out_of_vocabulary"] | None = None,
     **more: Any,
 ) -> Metric:
     """Make a metric of what a function computes line by line; see :class:`RowColumn`.
@@ -170,7 +170,7 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     _words(name="Perplexity", measure=PERPLEXITY, summary=_ON_EXACT_WORDS),
     _words(name="CrossEntropy", measure=CROSS_ENTROPY, summary=_ON_EXACT_WORDS),
     _metric("MacroAvg/Likelihood", exact.binary_loss, LIKELIHOOD, "mean of the likelihoods of the expected classes",
-            parse_both=number_of, beside="classes"),
+            parse_both=number_of, beside="details"),
     _metric("Accuracy", exact.miss, ACCURACY, "share of lines whose best guess is right", labels="one"),
     # Of distributions
     Family("Hit@", lambda first, name: _entries(
@@ -313,7 +313,7 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     "Fuzzy/MultiLabel-F1",
     _metric("MacroAvg/Accuracy", Partial(classes.in_class, exact.miss), ACCURACY,
             "mean over the expected classes: share of lines whose best guess is right", is_tokenised=True,
-            has_classes=True, labels="one", beside="classes"),
+            has_classes=True, labels="one", beside="details"),
     "MacroAvg/F1",
     "MacroAvg/RMSE",
     "MacroAvg/MSE",
@@ -362,7 +362,7 @@ def mean_of_classes(name: str, metric: Metric) -> Metric:
             columns=("error",),
             corpus_score=Partial(classes.mean_of_classes, measure.formula),
         )
-    by_class = column._replace(row=Partial(classes.in_class, column.row), beside="classes")
+    by_class = column._replace(row=Partial(classes.in_class, column.row), beside="details")
     summary = f"mean over the expected classes: {metric.summary}"
     return metric._replace(name=name, column=by_class, measure=measure, summary=summary)
 
