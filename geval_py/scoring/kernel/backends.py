@@ -34,7 +34,7 @@ __all__ = [  # the functions of a backend
     "take_column",
 ]  # fmt: skip
 VARIABLE = "GEVAL_PY_BACKEND"
-WRAPPED = ("TokenTable", "rewrite_lines", "score_lines")  # functions of C++, by native.py
+WRAPPED = ("rewrite_lines", "score_lines")  # functions of C++, by native.py
 PYTHON = ("reference", "profile", "tokens", "rewriting", "packed_words")  # the last one imports numpy
 
 

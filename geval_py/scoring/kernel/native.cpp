@@ -18,12 +18,7 @@ PyMethodDef METHODS[] = {  // their signatures are in _native.pyi
     {"bounded_losses", score_lines<false>, METH_VARARGS, nullptr},
     {"score_lines", score_lines<true>, METH_VARARGS, nullptr},
     {"bucket_shares", bucket_shares, METH_VARARGS, nullptr},
-    {"token_table", token_table, METH_NOARGS, nullptr},
-    {"number_tokens", number_tokens, METH_VARARGS, nullptr},
-    {"token_names", of_tokens<false>, METH_VARARGS, nullptr},
-    {"sort_tokens", of_tokens<true>, METH_VARARGS, nullptr},
     {"take_column", take_column, METH_VARARGS, nullptr},
-    {"count_tokens", count_tokens, METH_O, nullptr},
     {"rewrite_lines", rewrite_lines, METH_VARARGS, nullptr},
     {"format_entries", format_entries, METH_VARARGS, nullptr},
     {"pack_words", pack_words, METH_VARARGS, nullptr},
@@ -39,7 +34,14 @@ PyMethodDef METHODS[] = {  // their signatures are in _native.pyi
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef_Slot SLOTS[] = {{0, nullptr}};
+int add_types(PyObject* module) {
+    PyObject* type = PyType_FromModuleAndSpec(module, &TOKEN_TABLE, nullptr);
+    const int status = type ? PyModule_AddType(module, reinterpret_cast<PyTypeObject*>(type)) : -1;
+    Py_XDECREF(type);
+    return status;
+}
+
+PyModuleDef_Slot SLOTS[] = {{Py_mod_exec, reinterpret_cast<void*>(add_types)}, {0, nullptr}};
 
 PyModuleDef MODULE = {
     PyModuleDef_HEAD_INIT, "_native", "The native kernel; see geval_py.scoring.kernel.native.", 0, METHODS, SLOTS, nullptr, nullptr,

@@ -55,22 +55,3 @@ def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Mixing) -> 
         more, more_lines, more_ends = rewriting.rewrite_lines(rest, first_line + lines, recipe)
         return written + more, lines + more_lines, array("q", map(add, ends, more_ends))
     return written, lines, ends
-
-
-class TokenTable:
-    """Numbers the distinct tokens of texts; see :class:`geval_py.scoring.kernel.tokens.TokenTable`."""
-
-    def __init__(self) -> None:
-        self._table = _native.token_table()
-
-    def __len__(self) -> int:
-        return _native.count_tokens(self._table)
-
-    def number(self, text: bytes, separators: bytes, *seen: Any) -> tuple[array[int], array[int]]:
-        return _native.number_tokens(self._table, text, separators, *seen)
-
-    def names(self, numbers: array[int]) -> list[str]:
-        return _native.token_names(self._table, numbers).decode().split("\n")[:-1]
-
-    def sorted(self, numbers: array[int]) -> array[int]:
-        return _native.sort_tokens(self._table, numbers)

@@ -6,9 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "calls.hpp"
@@ -16,37 +14,58 @@
 
 namespace {
 
-constexpr char TOKEN_TABLE[] = "geval_py.TokenTable";
+// The class TokenTable.
+struct TokenTableObject {
+    PyObject_HEAD
+    TokenTable* table;
+};
 
-TokenTable* table_in(PyObject* capsule) { return static_cast<TokenTable*>(PyCapsule_GetPointer(capsule, TOKEN_TABLE)); }
+TokenTable* table_in(PyObject* self) { return reinterpret_cast<TokenTableObject*>(self)->table; }
 
-PyObject* token_table(PyObject*, PyObject*) {
-    std::unique_ptr<TokenTable> table;
-    if (!with_gil([&] { table = std::make_unique<TokenTable>(); })) return nullptr;
-    return capsule_of(std::move(table), TOKEN_TABLE);
+PyObject* new_token_table(PyTypeObject* type, PyObject*, PyObject*) {
+    PyObject* self = PyType_GenericAlloc(type, 0);
+    if (self && !with_gil([&] { reinterpret_cast<TokenTableObject*>(self)->table = new TokenTable(); })) Py_CLEAR(self);
+    return self;
 }
 
-PyObject* number_tokens(PyObject*, PyObject* arguments) {
-    PyObject* capsule;
+void delete_token_table(PyObject* self) {
+    PyTypeObject* type = Py_TYPE(self);
+    delete table_in(self);
+    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+Py_ssize_t count_tokens(PyObject* self) { return static_cast<Py_ssize_t>(table_in(self)->size()); }
+
+PyObject* number_tokens(PyObject* self, PyObject* arguments) {
     Buffer text, separators, seen;
     int least = 0;
-    if (!PyArg_ParseTuple(arguments, "Oy*y*|w*i", &capsule, &text.view, &separators.view, &seen.view, &least)) return nullptr;
-    TokenTable* table = table_in(capsule);
-    if (!table) return nullptr;
+    if (!PyArg_ParseTuple(arguments, "y*y*|w*i", &text.view, &separators.view, &seen.view, &least)) return nullptr;
+    TokenTable* table = table_in(self);
     const Sightings sightings{static_cast<unsigned char*>(seen.view.buf), length_of<unsigned char>(seen), least};
     std::vector<std::int64_t> counts, numbers;
     if (!without_gil([&] { table->number(text.text(), separators.text(), sightings, counts, numbers); })) return nullptr;
     return Py_BuildValue("(NN)", array_of(counts), array_of(numbers));
 }
 
+// A list of texts, each of which ends in LF.
+PyObject* list_of(const std::string& texts) {
+    PyObject* list = PyList_New(0);
+    for (std::size_t start = 0, end; list && start < texts.size(); start = end + 1) {
+        end = texts.find('\n', start);
+        PyObject* text = PyUnicode_DecodeUTF8(texts.data() + start, static_cast<Py_ssize_t>(end - start), nullptr);
+        if (!text || PyList_Append(list, text)) Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    return list;
+}
+
 // Gives the tokens of numbers, or sorts the numbers by them.
 template <bool sorts>
-PyObject* of_tokens(PyObject*, PyObject* arguments) {
-    PyObject* capsule;
+PyObject* of_tokens(PyObject* self, PyObject* arguments) {
     Buffer buffer;
-    if (!PyArg_ParseTuple(arguments, "Oy*", &capsule, &buffer.view)) return nullptr;
-    const TokenTable* table = table_in(capsule);
-    if (!table) return nullptr;
+    if (!PyArg_ParseTuple(arguments, "y*", &buffer.view)) return nullptr;
+    const TokenTable* table = table_in(self);
     if (buffer.view.itemsize != sizeof(std::int64_t)) return raise_value_error("a number of a token has 8 bytes");
     std::string names;
     std::vector<std::int64_t> numbers;
@@ -63,7 +82,7 @@ PyObject* of_tokens(PyObject*, PyObject* arguments) {
         PyErr_SetString(PyExc_IndexError, "no token has this number");
         return nullptr;
     }
-    return sorts ? array_of(numbers) : bytes_of(names);
+    return sorts ? array_of(numbers) : list_of(names);
 }
 
 PyObject* take_column(PyObject*, PyObject* arguments) {
@@ -76,9 +95,23 @@ PyObject* take_column(PyObject*, PyObject* arguments) {
     return bytes_of(cells);
 }
 
-PyObject* count_tokens(PyObject*, PyObject* capsule) {
-    const TokenTable* table = table_in(capsule);
-    return table ? PyLong_FromSize_t(table->size()) : nullptr;
-}
+PyMethodDef TOKEN_TABLE_METHODS[] = {
+    {"number", number_tokens, METH_VARARGS, nullptr},
+    {"names", of_tokens<false>, METH_VARARGS, nullptr},
+    {"sorted", of_tokens<true>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyType_Slot TOKEN_TABLE_SLOTS[] = {
+    {Py_tp_new, reinterpret_cast<void*>(new_token_table)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(delete_token_table)},
+    {Py_sq_length, reinterpret_cast<void*>(count_tokens)},
+    {Py_tp_methods, TOKEN_TABLE_METHODS},
+    {0, nullptr},
+};
+
+PyType_Spec TOKEN_TABLE = {
+    "geval_py.scoring.kernel._native.TokenTable", sizeof(TokenTableObject), 0, Py_TPFLAGS_DEFAULT, TOKEN_TABLE_SLOTS,
+};
 
 }  // namespace
