@@ -105,9 +105,9 @@ def compare_rows(
         rest = next((np.array([value]) for word, value in zip(words, values, strict=True) if not word), None)
         vocabulary = {word: number for number, word in enumerate(dict.fromkeys(word for word, _ in listed))}
         packed = native.pack_words("".join(f"{word}\n" for word in vocabulary).encode())
-        ids = np.array([vocabulary[word] for word, _ in listed], np.int64)
+        ids = np.array([[vocabulary[word] for word, _ in listed]], np.int64)
         got, _, fault = native.array_losses(
-            packed, np.array([value for _, value in listed]), ids, np.array([0, len(ids)]), rest,
+            packed, np.array([[value for _, value in listed]]), ids, rest,
             answer.encode() + b"\n", np.array([line & 0xFFFFFFFF], np.uint32), bits, 0 if is_probabilities else 1,
         )  # fmt: skip
         assert fault == (0 if not is_probabilities and wordprobs.total_far_above_one(values) else -1)

@@ -241,14 +241,11 @@ class Predictions:
 
         def score(first: int) -> LineStatistics:
             part = slice(first, first + size)
-            values, ids, offsets = self._values[part], None, None
-            if self._ids is not None:
-                offsets = np.arange(len(values) + 1) * values.shape[1]
-                ids, values = self._ids[part].ravel(), values.ravel()
+            ids = None if self._ids is None else self._ids[part]
             rests = None if self._rests is None else self._rests[part]
             text = encoded_texts("references", words[part], first)
             losses, bound, fault = backends.array_losses(
-                self.vocabulary.packed, values, ids, offsets, rests, text, seeds[part], bits, self._unit
+                self.vocabulary.packed, self._values[part], ids, rests, text, seeds[part], bits, self._unit
             )
             if fault >= 0:
                 row = first + fault

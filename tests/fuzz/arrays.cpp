@@ -1,6 +1,6 @@
-// Fuzz the scoring of arrays: rows of one number for each word, and rows with ids. Numbers of any value, ids of no word
-// and offsets in any order may come; a row is at fault or has a loss. Dense rows give what sparse ones give, floats what
-// doubles of the same value give, and the loops for AVX2 what the portable ones give, to the last bit.
+// Fuzz the scoring of arrays: rows of one number for each word, and rows with ids. Numbers of any value and ids of no
+// word may come; a row is at fault or has a loss. Dense rows give what sparse ones give, floats what doubles of the same
+// value give, and the loops for AVX2 what the portable ones give, to the last bit.
 //
 // An input is a byte for the number of bits, a byte of switches, a byte for the number of rows, a number of words as
 // lines, each of a byte for its length and its bytes, a byte 0, and then the numbers: a byte that chooses a known
@@ -51,7 +51,7 @@ class Bytes {
 template <typename Number>
 struct Array {
     std::vector<Number> values;
-    std::vector<std::int64_t> ids, offsets;
+    std::vector<std::int64_t> ids;
     std::vector<double> rests, losses;
     std::ptrdiff_t fault = NONE;
     double bound = 0;
@@ -59,12 +59,11 @@ struct Array {
     void score(const PackedWords& words, int bits, Unit unit, Text answers, const std::vector<std::uint32_t>& lines) {
         RowScorer<Number> scorer(words, bits, unit);
         losses.assign(lines.size(), -1);
-        const bool dense = offsets.empty();
         const Rows<Number> rows{lines.size(),
+                                words.size(),
                                 reinterpret_cast<const char*>(values.data()),
                                 static_cast<std::ptrdiff_t>(words.size() * sizeof(Number)),
-                                dense ? nullptr : ids.data(),
-                                dense ? nullptr : offsets.data(),
+                                ids.empty() ? nullptr : ids.data(),
                                 rests.empty() ? nullptr : rests.data()};
         fault = scorer.score(rows, answers, lines.data(), losses.data());
         bound = scorer.bound();
@@ -153,7 +152,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     dense.score(packed, bits, unit, texts, lines);
 
     Array<double> sparse = dense;
-    for (std::size_t row = 0; row <= rows; ++row) sparse.offsets.push_back(static_cast<std::int64_t>(row * words));
     for (std::size_t i = 0; i < rows * words; ++i) sparse.ids.push_back(static_cast<std::int64_t>(i % words));
     sparse.score(packed, bits, unit, texts, lines);
     expect_same(sparse, dense);
@@ -166,14 +164,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         EXPECT(single.fault == dense.fault && same_bits(single.losses, dense.losses));
         check_loops(packed, wanted, single.values);
     }
-    if (is_wild) {  // ids of no word are at fault; offsets that do not rise are not accepted
+    if (is_wild) {  // ids of no word are at fault
         for (std::int64_t& id : sparse.ids)
             if (const std::uint8_t change = bytes.byte()) 
                 id = change > 200 ? -change : static_cast<std::int64_t>(change > 150 ? words : change % words);
-        for (std::int64_t& offset : sparse.offsets)
-            if (const std::uint8_t change = bytes.byte()) offset += change % 8 - 3;
-        if (are_offsets(sparse.offsets.data(), sparse.offsets.size(), sparse.ids.size()))
-            sparse.score(packed, bits, unit, texts, lines);
+        sparse.score(packed, bits, unit, texts, lines);
     }
     return 0;
 }

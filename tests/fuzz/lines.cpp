@@ -186,7 +186,6 @@ void check_written(const Block& block, Text outputs, const Scored& scored) {
         if (line.rests().size() > 1) continue;
         const PackedWords packed(text_of(vocabulary));
         RowScorer<double> scorer(packed, block.bits, line.are_probabilities() ? Unit::probabilities : Unit::logarithms);
-        const std::int64_t offsets[] = {0, static_cast<std::int64_t>(ids.size())};
         const double rest = line.rests().sum();
         double loss;
         std::string word;
@@ -194,7 +193,7 @@ void check_written(const Block& block, Text outputs, const Scored& scored) {
         const double log_total = line.values().log_sum_exp(0);
         if (!line.are_probabilities() && std::abs(log_total - MAX_LOG_PLAUSIBLE) < 1e-9) continue;
         const bool is_refused = !line.are_probabilities() && log_total > MAX_LOG_PLAUSIBLE;
-        EXPECT(scorer.score({1, reinterpret_cast<const char*>(row.data()), 0, ids.data(), offsets,
+        EXPECT(scorer.score({1, ids.size(), reinterpret_cast<const char*>(row.data()), 0, ids.data(),
                              line.rests().empty() ? nullptr : &rest},
                             answers, &seed, &loss) == (is_refused ? 0 : NONE));
         if (is_refused) continue;

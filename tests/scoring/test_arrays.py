@@ -590,9 +590,9 @@ def test_the_way_for_other_numbers(tmp_path, rows):
     "how",
     [
         {"values": np.zeros((1, 3))}, {"values": np.zeros((2, 2))}, {"values": np.zeros((1, 2), np.int64)},
-        {"values": np.zeros(2), "ids": np.zeros(2, np.int64), "offsets": np.array([0, 3])},
-        {"values": np.zeros(2), "ids": np.zeros(2, np.int64), "offsets": np.array([-1, 2])},
-        {"values": np.zeros(4)[::2], "ids": np.zeros(2, np.int64), "offsets": np.array([0, 2])},
+        {"values": np.zeros((1, 3)), "ids": np.zeros((1, 2), np.int64)},
+        {"values": np.zeros((1, 1)), "ids": np.zeros((1, 2), np.int64)},
+        {"values": np.zeros((1, 4))[:, ::2], "ids": np.zeros((1, 2), np.int64)},
         {"values": np.zeros(2), "ids": np.zeros(2, np.int64)},
         {"values": np.zeros((1, 2)), "rests": np.zeros(2)}, {"values": np.zeros((1, 2)), "expected": b"a\nb\n"},
     ],
@@ -600,11 +600,11 @@ def test_the_way_for_other_numbers(tmp_path, rows):
 def test_the_native_kernel_trusts_no_array(how):
     from geval_py.scoring.kernel import _native
 
-    arguments = {"ids": None, "offsets": None, "rests": None, "expected": b"a\n"} | how
+    arguments = {"ids": None, "rests": None, "expected": b"a\n"} | how
     with pytest.raises(ValueError, match=r"^the arrays do not fit together$"):
         _native.array_losses(
-            _native.pack_words(b"a\nb\n"), arguments["values"], arguments["ids"], arguments["offsets"], arguments["rests"],
-            arguments["expected"], np.ones(1, np.uint32), 10, Unit.PROBABILITIES,
+            _native.pack_words(b"a\nb\n"), arguments["values"], arguments["ids"], arguments["rests"], arguments["expected"],
+            np.ones(1, np.uint32), 10, Unit.PROBABILITIES,
         )  # fmt: skip
 
 

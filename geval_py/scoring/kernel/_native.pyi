@@ -48,13 +48,13 @@ def array_losses(
     words: object,
     values: Numbers,
     ids: Ids | None,
-    offsets: Ids | None,
     rests: NDArray[np.float64] | None,
     expected: bytes,
     lines: Hashes,
     bits: int,
     unit: int,
 ) -> tuple[array[float], float, int]: ...
+
 class TokenTable:
     def __len__(self) -> int: ...
     def number(

@@ -285,25 +285,19 @@ Loops<Number> choose_loops() {
 
 enum class Unit : int { probabilities, logarithms, logits };
 
-// Rows of numbers, one for each word, or for the ids of a row; all pointers but values may be null.
+// Rows of numbers, one for each word, or for the ids of a row; ids and rests may be null.
 template <typename Number>
 struct Rows {
     std::size_t count;
+    std::size_t size;         // of a row
     const char* values;
-    std::ptrdiff_t stride;         // bytes from one row of all words to the next
-    const std::int64_t* ids;       // of all rows
-    const std::int64_t* offsets;   // where the rows begin among the ids and the values, and where the last one ends
-    const double* rests;           // in the unit of the values
+    std::ptrdiff_t stride;    // bytes from one row to the next
+    const std::int64_t* ids;  // of all rows, which follow one another
+    const double* rests;      // in the unit of the values
     const Number* row(std::size_t i) const {
         return reinterpret_cast<const Number*>(values + static_cast<std::ptrdiff_t>(i) * stride);
     }
 };
-
-// Whether offsets rise from 0 or more to at most a size.
-bool are_offsets(const std::int64_t* offsets, std::size_t count, std::size_t size) {
-    return count && offsets[0] >= 0 && std::is_sorted(offsets, offsets + count) &&
-           static_cast<std::uint64_t>(offsets[count - 1]) <= size;
-}
 
 template <typename Number>
 class RowScorer {
@@ -318,21 +312,17 @@ class RowScorer {
             const Wanted wanted{lines[i], mask_, murmur3(word, lines[i])};
             found_.clear();
             const Number* values = rows.row(i);
-            std::size_t size = words_.size();
             if (!rows.ids) {
                 loops_.find_words(words_, wanted, found_);
                 std::sort(found_.begin(), found_.end());
-            } else {
-                const std::size_t first = static_cast<std::size_t>(rows.offsets[i]);
-                size = static_cast<std::size_t>(rows.offsets[i + 1]) - first;
-                values = reinterpret_cast<const Number*>(rows.values) + first;
-                if (!find_ids(rows.ids + first, size, wanted)) return static_cast<std::ptrdiff_t>(i);
+            } else if (!find_ids(rows.ids + i * rows.size, rows.size, wanted)) {
+                return static_cast<std::ptrdiff_t>(i);
             }
             hits_.clear();
             for (std::uint32_t place : found_) hits_.add(static_cast<double>(values[place]));
             const double* rest = rows.rests ? rows.rests + i : nullptr;
-            if (!(unit_ == Unit::probabilities ? probability_loss(values, size, rest, losses[i])
-                                         : logarithm_loss(values, size, rest, losses[i])))
+            if (!(unit_ == Unit::probabilities ? probability_loss(values, rows.size, rest, losses[i])
+                                         : logarithm_loss(values, rows.size, rest, losses[i])))
                 return static_cast<std::ptrdiff_t>(i);
         }
         return NONE;

@@ -42,7 +42,6 @@ def array_losses(
     words: Sequence[str],
     values: Numbers,
     ids: Ids | None,
-    offsets: Ids | None,
     rests: NDArray[np.float64] | None,
     expected: bytes,
     lines: Hashes,
@@ -51,9 +50,8 @@ def array_losses(
 ) -> tuple[array[float], float, int]:
     """Score rows of numbers against as many expected words.
 
-    Without ``ids``, ``values`` has a row for each line and a column for each word. With them it has one dimension:
-    ``values[offsets[i] : offsets[i + 1]]`` are the numbers of the words ``ids[offsets[i] : offsets[i + 1]]`` on row
-    i, on which a word may occur more than once. ``rests`` has the number of all other words of each row, in the same
+    ``values`` has a row for each line and a column for each word or, with ``ids`` of the same shape, the numbers of
+    these words, which may occur more than once on a row. ``rests`` has the number of all other words of each row, in the same
     unit; without it, the mass that is missing to 1 is theirs. ``expected`` are UTF-8 lines, each ended by LF,
     ``lines`` the line number of each row, modulo 2^32.
 
@@ -64,9 +62,8 @@ def array_losses(
     """
     losses, bound, share = array("d", bytes(8 * len(lines))), 0.0, 1 / (1 << bits)
     for n, (word, line) in enumerate(zip(decode_lines(expected), lines.tolist(), strict=True)):
-        place = n if offsets is None else slice(offsets[n], offsets[n + 1])
-        ids_of_row = None if ids is None else ids[place]
-        row = np.append(values[place], () if rests is None else rests[n]).astype(np.float64)
+        ids_of_row = None if ids is None else ids[n]
+        row = np.append(values[n], () if rests is None else rests[n]).astype(np.float64)
         if fault_place(len(words), ids_of_row, row, unit, has_rest=rests is not None) is not None:
             return losses, bound, n
         if unit is Unit.LOGITS:  # with 0 as the greatest, logarithms total 1 or more, and are divided by their total

@@ -38,34 +38,28 @@ bool optional_numbers(PyObject* object, Buffer& buffer, const Number*& numbers, 
 }
 
 PyObject* array_losses(PyObject*, PyObject* arguments) {
-    PyObject *capsule, *values_object, *ids_object, *offsets_object, *rests_object;
-    Buffer values, ids, offsets, rests, expected, lines;
+    PyObject *capsule, *values_object, *ids_object, *rests_object;
+    Buffer values, ids, rests, expected, lines;
     int bits, unit;
-    if (!PyArg_ParseTuple(arguments, "OOOOOy*y*ii", &capsule, &values_object, &ids_object, &offsets_object, &rests_object,
-                          &expected.view, &lines.view, &bits, &unit) ||
+    if (!PyArg_ParseTuple(arguments, "OOOOy*y*ii", &capsule, &values_object, &ids_object, &rests_object, &expected.view,
+                          &lines.view, &bits, &unit) ||
         !check_bits(bits))
         return nullptr;
     const auto* words = static_cast<const PackedWords*>(PyCapsule_GetPointer(capsule, PACKED_WORDS));
     if (!words || PyObject_GetBuffer(values_object, &values.view, PyBUF_STRIDED_RO | PyBUF_FORMAT) < 0) return nullptr;
     const Py_buffer& view = values.view;
-    Rows<double> rows{static_cast<std::size_t>(lines.view.len) / 4, static_cast<const char*>(view.buf), 0, nullptr, nullptr,
-                      nullptr};
-    std::size_t id_count, offset_count, rest_count;
+    Rows<double> rows{static_cast<std::size_t>(lines.view.len) / 4, 0, static_cast<const char*>(view.buf), 0, nullptr, nullptr};
+    std::size_t id_count, rest_count;
     if (!optional_numbers(ids_object, ids, rows.ids, id_count) ||
-        !optional_numbers(offsets_object, offsets, rows.offsets, offset_count) ||
         !optional_numbers(rests_object, rests, rows.rests, rest_count))
         return nullptr;
     const bool is_float = view.format && !std::strcmp(view.format, "f");
-    bool fits = (is_float || (view.format && !std::strcmp(view.format, "d"))) && (!rows.rests || rest_count == rows.count);
-    if (rows.ids) {
-        fits = fits && view.ndim == 1 && static_cast<std::size_t>(view.shape[0]) == id_count && rows.offsets &&
-               offset_count == rows.count + 1 && are_offsets(rows.offsets, offset_count, id_count) &&
-               (view.shape[0] < 2 || view.strides[0] == view.itemsize);
-    } else {
-        fits = fits && view.ndim == 2 && static_cast<std::size_t>(view.shape[0]) == rows.count &&
-               static_cast<std::size_t>(view.shape[1]) == words->size() &&
-               (view.shape[1] < 2 || view.strides[1] == view.itemsize);
-        if (fits) rows.stride = view.strides[0];
+    bool fits = (is_float || (view.format && !std::strcmp(view.format, "d"))) && (!rows.rests || rest_count == rows.count) &&
+                view.ndim == 2 && static_cast<std::size_t>(view.shape[0]) == rows.count &&
+                (view.shape[1] < 2 || view.strides[1] == view.itemsize);
+    if (fits) {
+        rows.size = static_cast<std::size_t>(view.shape[1]), rows.stride = view.strides[0];
+        fits = rows.ids ? id_count == rows.count * rows.size : rows.size == words->size();
     }
     if (!fits || unit < 0 || unit > static_cast<int>(Unit::logits) || count_lines(expected.text()) != rows.count)
         return raise_value_error("the arrays do not fit together");
@@ -78,7 +72,7 @@ PyObject* array_losses(PyObject*, PyObject* arguments) {
             const Text answers = padded(copy);
             losses.resize(rows.count);
             if (is_float) {
-                const Rows<float> single{rows.count, rows.values, rows.stride, rows.ids, rows.offsets, rows.rests};
+                const Rows<float> single{rows.count, rows.size, rows.values, rows.stride, rows.ids, rows.rests};
                 RowScorer<float> scorer(*words, bits, static_cast<Unit>(unit));
                 fault = scorer.score(single, answers, numbers, losses.data());
                 bound = scorer.bound();
