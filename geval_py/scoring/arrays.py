@@ -120,13 +120,9 @@ class Vocabulary:
         """The words, packed for the kernel."""
         return backends.pack_words(self.text)
 
-    @cached_property
-    def _lines(self) -> list[bytes]:
-        return self.text.splitlines(keepends=True)
-
     def text_of(self, ids: Ids | None) -> bytes:
         """Return the words with some ids, or all words, as UTF-8 lines, each ended by LF."""
-        return self.text if ids is None else b"".join(map(self._lines.__getitem__, ids.tolist()))
+        return self.text if ids is None else "".join(f"{self.words[number]}\n" for number in ids.tolist()).encode()
 
     def predictions(
         self, arrays: Arrays, *, log: bool = False, logits: bool = False, rest: ArrayLike | None = None

@@ -51,9 +51,9 @@ def array_losses(
     """Score rows of numbers against as many expected words.
 
     ``values`` has a row for each line and a column for each word or, with ``ids`` of the same shape, the numbers of
-    these words, which may occur more than once on a row. ``rests`` has the number of all other words of each row, in the same
-    unit; without it, the mass that is missing to 1 is theirs. ``expected`` are UTF-8 lines, each ended by LF,
-    ``lines`` the line number of each row, modulo 2^32.
+    these words, which may occur more than once on a row. ``rests`` has the number of all other words of each row, in
+    the same unit; without it, the mass that is missing to 1 is theirs. ``expected`` are UTF-8 lines, each ended by
+    LF, ``lines`` the line number of each row, modulo 2^32.
 
     Returns the losses in nats, in [0, inf], their bound (see :func:`reference.bounded_losses`), and the index of the
     first row at fault, whose loss and the following are not computed; -1 if there is none. A row is at fault if an id
