@@ -151,13 +151,14 @@ class Signature:
         ``input`` and ``vocabulary`` are SHA-256 digests, in hexadecimal, of the lines read and of the words, and
         ``header`` of the input's columns. ``version`` is geval-py's, with the commit that it was built from, if that
         is known. ``filters`` is ``raw`` if flags selected lines by their unprepared text, and preparation would have
-        changed it. ``library`` has the signatures of the libraries that compute scores.
+        changed it. ``library`` has the signatures of the libraries that compute scores, with ``;`` for ``|``.
         """
         evaluation, scores = self._evaluation, self._scores
         split, schemes = evaluation.split, [score.scheme for score in scores]
         own_input = split.input if any(score.reads_input for score in scores) else None
         words = evaluation.vocabulary if any(score.metric.needs_vocabulary for score in scores) else ()
         selected_raw = any(scheme.selecting_flags and scheme.changes_lines for scheme in schemes)
+        signed = [score.metric.signature(score.statistics) for score in scores if score.metric.signature is not None]
         parts = {
             "metric": ",".join(scheme.text for scheme in schemes),
             "bits": ",".join(str(score.metric.bits or "-") for score in scores),
@@ -170,7 +171,7 @@ class Signature:
             "vocabulary": sha256_of("\n".join(sorted(words))) if words else None,
             "tokenizer": next((scheme.tokenizer for scheme in schemes if scheme.tokenizer), None),
             "filters": "raw" if evaluation.raw_filters and selected_raw else None,
-            "library": library_signature(scores),
+            "library": ",".join(text.replace("|", ";") for text in signed) or None,
         }
         return {key: value for key, value in parts.items() if value is not None}
 
@@ -517,12 +518,6 @@ def check_input_length(split: Split, lines: int) -> None:
     if split.input is not None:
         input_lines = count_lines(split.input, header=first_name(split.in_header))
         check_line_count("input", split.input.name, input_lines, split.expected.name, lines)
-
-
-def library_signature(scores: Sequence[Score]) -> str | None:
-    """Return the signatures of the libraries that compute some scores, with ``;`` for ``|``; None for no library."""
-    signed = [score.metric.signature(score.statistics) for score in scores if score.metric.signature is not None]
-    return ",".join(text.replace("|", ";") for text in signed) or None
 
 
 def score_difference(score: float, other_score: float) -> float:
