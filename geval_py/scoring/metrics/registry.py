@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from geval_py.errors import SchemeError
 from geval_py.reading.schemes import DEFAULT_BITS
@@ -58,10 +58,7 @@ def _metric(
     summary: str,
     *,
     parse: Parse | None = None,
-    parse_answer: Parse | None = None,
     parse_both: Parse | None = None,
-    parse_input: Parse | None = None,
-    beside: Literal["details", "out_of_vocabulary"] | None = None,
     **more: Any,
 ) -> Metric:
     """Make a metric of what a function computes line by line; see :class:`RowColumn`.
@@ -69,7 +66,8 @@ def _metric(
     ``parse_both`` is for output lines and answers, unless there is one for either.
     """
     parse = parse or parse_both
-    column = RowColumn(row, len(measure.columns), parse, parse_answer or parse_both, parse_input, beside)
+    of_column = {field: more.pop(field) for field in RowColumn._fields if field in more}
+    column = RowColumn(row, len(measure.columns), parse, **{"parse_answer": parse_both} | of_column)
     return Metric(name, column, measure, summary, parse=parse, **more)
 
 
