@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from importlib import import_module
@@ -151,16 +151,13 @@ def score_output(
     vocabulary: frozenset[str],
     *,
     raw_filters: bool = False,
-    threads: int | None = None,
-    cluster: Any = None,
-    progress: Progress | None = None,
+    **how: Any,
 ) -> Evaluation:
     """Score one output with all metrics, reading it once; a score has an error where no line has its features.
 
-    With ``raw_filters``, flags that select lines look at them as they are, not as the text flags leave them. By
-    default a thread a core scores, or the workers of a ``cluster``, a Dask client; ``progress`` is called after each
-    block. Raises DataError, and SchemeError for a filter that no line of any output has, and if no metric has a
-    score.
+    With ``raw_filters``, flags that select lines look at them as they are, not as the text flags leave them. The
+    other arguments are those of :func:`_read_tables`. Raises DataError, and SchemeError for a filter that no line of
+    any output has, and if no metric has a score.
     """
     if output.fault is not None:
         raise output.fault
@@ -171,16 +168,12 @@ def score_output(
             from geval_py.scoring.selection import SelectedLines
 
             selections[plan.choice] = SelectedLines(plan.scheme, split.in_header, plan.choice)
-    if selections and cluster is not None:
-        what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
-        raise UsageError(message=f"a cluster scores all lines, and sees no input: leave out {what}")
     reads_input = _reads_input(split, plans, selections.values())
     columns = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
     tables: dict[Any, LineStatistics | SchemeError]
     tables, lines = _read_tables(
-        split, output, columns, list(selections.values()), reads_input=reads_input, by_line=raw_filters,
-        threads=threads, cluster=cluster, progress=progress,
-    )  # fmt: skip
+        split, output, columns, selections.values(), reads_input=reads_input, by_line=raw_filters, **how
+    )
     scores = []
     for plan in plans:
         selection = selections.get(plan.choice)
@@ -208,15 +201,22 @@ def _read_tables(
     split: Split,
     output: Output,
     columns: Mapping[StatisticsColumn, tuple[str, ...]],
-    selections: Sequence[SelectedLines],
+    selections: Collection[SelectedLines],
     *,
     reads_input: bool,
     by_line: bool,
-    threads: int | None,
-    cluster: Any,
-    progress: Progress | None,
+    threads: int | None = None,
+    cluster: Any = None,
+    progress: Progress | None = None,
 ) -> tuple[dict[Any, LineStatistics | SchemeError], int]:
-    """Read the files once: return the statistics of all lines and their number, and show each line to selections."""
+    """Read the files once: return the statistics of all lines and their number, and show each line to selections.
+
+    By default a thread a core scores, or the workers of a ``cluster``, a Dask client; ``progress`` is called after
+    each block.
+    """
+    if selections and cluster is not None:
+        what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
+        raise UsageError(message=f"a cluster scores all lines, and sees no input: leave out {what}")
     work = partial(score_block, columns, split.expected.name, output.file.name, by_line)
     header, tables, lines = split.output_header, [LineStatistics() for _ in columns], 0
     inputs: Iterator[str] = repeat("")
