@@ -218,7 +218,7 @@ def _read_tables(
         what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
         raise UsageError(message=f"a cluster scores all lines, and sees no input: leave out {what}")
     work = partial(score_block, columns, split.expected.name, output.file.name, by_line)
-    header, tables, lines = split.output_header, [LineStatistics() for _ in columns], 0
+    header, tables, lines = split.output_header, list[LineStatistics](), 0
     inputs: Iterator[str] = repeat("")
     if reads_input and split.input is not None:  # where it is too short, there is an error in the end
         inputs = chain(read_lines(split.input, header=first_name(split.in_header)), inputs)
@@ -230,8 +230,9 @@ def _read_tables(
 
             blocks = map_on(cluster, outputs, expected, work, progress)
         for block, scored in blocks:
-            for table, of_block in zip(tables, scored, strict=True):
+            for table, of_block in zip(tables, scored, strict=False):  # no table before the first block
                 table.extend(of_block)
+            tables = tables or scored
             lines += block.lines
             if selections:
                 texts = list(islice(inputs, block.lines))
