@@ -268,8 +268,7 @@ RULES = (
     ),
     Rule(
         "W214", "no-guess", "lines have only a rest",
-        "All words have the same probability on such a line, so its loss is ln 1024. CalibrationError has no guess "
-        "to compare with the answer, and is 0, the best value, for such lines.",
+        "All words have the same probability on such a line, so its loss is ln 1024.",
         "List at least the most frequent words, each with its relative frequency, a number from 0 to 1.",
         has=kernel.REST_ALONE,
     ),

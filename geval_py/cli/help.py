@@ -104,8 +104,8 @@ def list_metrics() -> None:
     matchings = ", ".join(f"{name}/" for name in MATCHINGS)
     for sentence in (
         "A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.",
-        "An F-score's number may be any, and that of Improvement@0.5: F2, Macro-F0.5. Behind any other @, and of "
-        "bins, it is whole: Hit@5, CalibrationError15.",
+        "An F-score's number may be any, and that of Improvement@0.5: F2, Macro-F0.5. Behind any other @, it is "
+        "whole: Hit@5.",
         f"Before Accuracy and MultiLabel-F1 may stand {matchings}, in any order, and before these MacroAvg/ and "
         "Mean/: MacroAvg/Smart/Fuzzy/Accuracy.",
     ):

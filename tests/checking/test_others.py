@@ -271,7 +271,6 @@ OF_WORDS_NEAR = [
     "Hit@3", "MRR", "ChoiceAccuracy", "ChoiceLogLoss", "RankCorrelation",
     "KullbackLeiblerHashed", "CrossEntropyToNormsHashed8",
 ]  # fmt: skip
-OF_LABELS = ["BrierScore", "CalibrationError", "CalibrationError15"]
 
 
 @pytest.mark.parametrize("metric", OF_WORDS_NEAR)
@@ -317,17 +316,16 @@ def test_other_scores_of_words_are_fixed(submission):
     assert (path / "dev-0/out.tsv").read_text() == "a:0.5 b:0.25\n"
 
 
-@pytest.mark.parametrize("metric", ["CalibrationError", "BrierScore"])
-def test_a_line_without_a_label(submission, metric):
-    """CalibrationError is the best for such lines."""
+def test_a_line_without_a_label(submission):
     message = "only a rest: all words are equally likely"
-    found = problems(submission(metric, "en:0.5 :0.5\n:1\n:0.25 :0.75\n", "en\n" * 3))
+    found = problems(submission("BrierScore", "en:0.5 :0.5\n:1\n:0.25 :0.75\n", "en\n" * 3))
     assert found == {"W214": [(2, 1, ":1", message), (3, 1, ":0.25 :0.75", message)]}
 
 
-@pytest.mark.parametrize("metric", OF_LABELS)
-def test_the_rules_of_labels(submission, metric):
-    found = problems(submission(metric, "en:0.5 pl:0.5\nen\n\nEN:0.7 pl:0.3\n", "en\n" * 4, train="en\npl\nde\n"))
+def test_the_rules_of_labels(submission):
+    found = problems(
+        submission("BrierScore", "en:0.5 pl:0.5\nen\n\nEN:0.7 pl:0.3\n", "en\n" * 4, train="en\npl\nde\n")
+    )
     assert found == {
         "E117": [
             (
@@ -340,5 +338,5 @@ def test_the_rules_of_labels(submission, metric):
         ],
         "W216": [(4, 1, "EN", "the training set has no class `EN`")],
     }
-    found = problems(submission(metric, "1:0.5 2:0.5\n" * 20, SKEPTICS))
+    found = problems(submission("BrierScore", "1:0.5 2:0.5\n" * 20, SKEPTICS))
     assert set(found) == {"W303", "W216"}

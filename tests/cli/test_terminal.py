@@ -116,7 +116,6 @@ def test_scores(challenge, geval):
         ("Hit@3", "", "left ___ right"),
         ("ChoiceAccuracy", "LeftContext\tRightContext\tOptions\n", "left ___ right"),
         ("ChoiceAccuracy", "", "left<tab>right<tab>a b"),
-        ("CalibrationError", "", "left<tab>right"),
     ],
 )
 def test_lines_of_other_scores_of_words(challenge, geval, metric, header, context):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from profiles import examples
 from scipy.stats import entropy, spearmanr
 from scorers import block, error, score, statistics_of
-from sklearn.calibration import calibration_curve
 from sklearn.metrics import (
     accuracy_score,
     brier_score_loss,
@@ -175,22 +174,6 @@ def test_the_brier_score_is_that_of_scikit_learn(items):
     )
 
 
-@PROPERTY
-@given(ITEMS, st.integers(2, 12))
-def test_the_calibration_error_is_that_of_scikit_learns_curve(items, bins):
-    probabilities, expected = table(items)
-    sure = probabilities.max(axis=1)
-    guesses = [max(zip(row, LABELS, strict=True))[1] for row in probabilities.tolist()]
-    hits = np.array([guess == answer for guess, answer in zip(guesses, expected, strict=True)])
-    edges = np.linspace(0, 1, bins + 1)[1:-1]
-    if np.abs(sure[:, np.newaxis] - edges).min() < 1e-9:
-        return  # at an edge, rounding decides
-    found, claimed = calibration_curve(hits, sure, n_bins=bins)
-    counts = np.bincount(np.searchsorted(edges, sure), minlength=bins)
-    theirs = (np.abs(found - claimed) * counts[counts > 0]).sum() / len(hits)
-    assert score(f"CalibrationError{bins}", written(probabilities), expected) == pytest.approx(theirs, abs=1e-12)
-
-
 # By hand
 
 
@@ -283,15 +266,6 @@ def test_rank_correlations_by_hand(output, norm, row):
 def test_brier_scores_by_hand(output, label, want):
     ((found,),) = statistics_of("BrierScore", [output], [label], vocabulary="abc").columns
     assert found == pytest.approx(want)
-
-
-def test_calibration_errors_by_hand():
-    """Two lines of one bin, of which one is right, and one of another, which is."""
-    outputs, expected = ["a:0.75 :0.25", "b:0.75 :0.25", "c:0.95 :0.05"], ["a", "a", "c"]
-    assert len(statistics_of("CalibrationError", outputs, expected).columns) == 10  # bins
-    assert score("CalibrationError", outputs, expected) == pytest.approx(0.55 / 3)
-    assert lines_of("CalibrationError", outputs, expected) == pytest.approx([0.25, 0.75, 0.05])
-    assert score("CalibrationError", [":1"], ["a"]) == 0.0  # no guess, and no confidence
 
 
 # Faults

@@ -4,16 +4,14 @@ Words are compared as they are, without hashing, but for norms. In this order: w
 ranks); choices among options; norms, where the answer is itself a distribution; labels.
 
 The Brier score is G. W. Brier's, "Verification of forecasts expressed in terms of probability" (1950): the sum over
-all labels, in [0, 2]. The calibration error is that of C. Guo and others, "On calibration of modern neural networks"
-(2017): of the most likely label, in bins of equal width.
+all labels, in [0, 2].
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from math import exp, fsum, inf, log
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from geval_py.reading.wordprobs import (
     NO_DIGIT,
@@ -198,18 +196,3 @@ def brier_score(vocabulary: frozenset[str], listed: Listed, expected: str) -> fl
     of_label = masses.get(label, share if label in vocabulary else 0.0)
     squares = [mass * mass for mass in masses.values()] + [share * share * unlisted]
     return max(0.0, fsum([*squares, -of_label * of_label, (1 - of_label) ** 2]))
-
-
-def confidence_gap(bins: int, listed: Listed, expected: str) -> Row:
-    """Return, in the bin of the guess's probability, that probability less 1 for a hit; 0 in all other bins."""
-    log_mass, guess = max(((log_mass, word) for word, log_mass in listed.log_masses.items()), default=(-inf, None))
-    confidence = exp(log_mass)
-    row = [0.0] * bins
-    edges = [place / bins for place in range(1, bins)]
-    row[bisect_left(edges, confidence)] = confidence - (guess == strip_spaces(expected))
-    return tuple(row)
-
-
-def mean_absolute_gap(totals: Sequence[Any], lines: Any) -> Any:
-    """Compute the mean over lines of the absolute sums of all bins."""
-    return sum(map(abs, totals)) / lines

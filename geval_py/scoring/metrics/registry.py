@@ -79,7 +79,6 @@ def _of_sides(read: Callable[[bool, str, int], object]) -> partial[Metric]:
 _words = partial(_metric, row=exact.word_loss, beside="out_of_vocabulary", is_of_words=True, needs_vocabulary=True)
 _entries = partial(_metric, has_entries=True, parse=distributions.listed_of)
 _norms = partial(_entries, parse_answer=distributions.norm_of, answers="shares")
-_labels = partial(_entries, has_classes=True, labels="one")
 _tokens = partial(_metric, is_tokenised=True)
 _edits = partial(_tokens, needs=_DISTANCES)
 _numbers = partial(_metric, parse_both=number_of)
@@ -187,14 +186,10 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     _norms("RankCorrelation", distributions.rank_correlation,
            sum_measure(distributions.mean_correlation, "correlation", "ranked", **_CORRELATION),
            "mean rank correlation with the shares of a line's answers"),
-    _labels("BrierScore", distributions.brier_score,
-            error_measure(mean, "squared_distance", unit="squared probability", worst=2.0),
-            "mean squared distance of all labels' probabilities", needs_vocabulary=True),
-    Family("CalibrationError", lambda bins, name: _labels(
-        name, Partial(distributions.confidence_gap, bins),
-        error_measure(distributions.mean_absolute_gap, *(f"gap_{place}" for place in range(1, bins + 1)),
-                      unit="probability", worst=1.0),
-        "distance of the best guess's probability from the share of hits"), range(1, 101), 10, may_be_left_out=True),
+    _entries("BrierScore", distributions.brier_score,
+             error_measure(mean, "squared_distance", unit="squared probability", worst=2.0),
+             "mean squared distance of all labels' probabilities", has_classes=True, labels="one",
+             needs_vocabulary=True),
     # Of texts
     _tokens("BLEU", texts.bleu_row, sum_measure(texts.bleu, *_RIGHT_NGRAMS, "reference_words", *_NGRAMS),
             "GEval's precision of n-grams", answers="any", details=texts.bleu_details),
