@@ -18,7 +18,7 @@ from geval_py.reading.splits import Split, locate
 from geval_py.scoring.evaluate import evaluate_split, select_schemes
 from geval_py.scoring.scores import Evaluation as Evaluation
 from geval_py.scoring.scores import Score as Score
-from geval_py.scoring.scores import signature_lines, without_faults
+from geval_py.scoring.scores import without_faults
 from geval_py.text import named, shown
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from geval_py.scoring.in_memory import Inputs
-    from geval_py.tables.table import Table
 
 FilePath: TypeAlias = "str | os.PathLike[str]"
 Metrics: TypeAlias = "str | Sequence[str]"
@@ -197,28 +196,25 @@ def _checked_vocabulary(vocabulary: Iterable[str], task: Task) -> frozenset[str]
 
 
 class Evaluations(list[Evaluation]):
-    """A list of the scores of several outputs. Printed as a table with one row per output."""
+    """A list of the scores of several outputs. Printed as the table that ``geval -t`` shows of them."""
 
     def to_frame(self, *, intervals: bool = False) -> pd.DataFrame:
         """Return a table with a row an output, in the list's order.
 
         Columns: ``challenge``, its folder, if there are several; ``output``, the name without ``out-`` and ``.tsv``,
-        each parameter in the names (numbers, if all its values are numbers; None where an output lacks it), and each
+        each parameter in the names (numbers, if all its values are numbers; NaN where an output lacks it), and each
         metric. With ``intervals``, the ends of the 95 % intervals are more columns, named as in
         :meth:`Evaluation.scores_dict`. They are by documents if :func:`geval_py.compare` compares by documents.
         """
-        import pandas as pd
+        from geval_py.scoring.score_tables import scores_frame
 
-        from geval_py.scoring.score_tables import score_columns
-
-        rows = [one.scores_dict(intervals=intervals) for one in self]
-        return pd.DataFrame(score_columns(self, rows))
+        return scores_frame(self, intervals=intervals)
 
     def to_markdown(self, *, precision: int | None = None, names: Mapping[str, str] | None = None) -> str:
-        """Write a Markdown table: the columns of :meth:`to_frame`, a row an output; arguments as of to_latex."""
+        """Write a Markdown table: the table of ``geval -t`` with the same metrics; arguments as of to_latex."""
         from geval_py.scoring.score_tables import scores_table
 
-        return "".join(scores_table(self, precision, names, for_paper=True).markdown())
+        return "".join(scores_table(self, precision, names).markdown())
 
     def to_latex(
         self,
@@ -228,7 +224,7 @@ class Evaluations(list[Evaluation]):
         precision: int | None = None,
         names: Mapping[str, str] | None = None,
     ) -> str:
-        """Write a LaTeX table, with the package booktabs: the columns of :meth:`to_frame`, a row an output.
+        """Write a LaTeX table, with the package booktabs: the table of ``geval -t`` with the same metrics.
 
         A ``caption``, which is escaped, or a ``label`` puts it into a table environment. Scores have ``precision``
         digits after the point, by default as config.txt says, and all if it does not. ``names`` are shown instead of
@@ -238,19 +234,15 @@ class Evaluations(list[Evaluation]):
         """
         from geval_py.explaining.comparison import checked_label
         from geval_py.scoring.score_tables import scores_table
-        from geval_py.tables.formats import latex_document
 
-        table = scores_table(self, precision, names, for_paper=True)
-        signed = signature_lines((one.output.name, one.signature) for one in self)
-        return "".join(latex_document(table, (), (), signed, caption, checked_label(label)))
+        return "".join(scores_table(self, precision, names).latex(caption, checked_label(label)))
 
     def __repr__(self) -> str:
-        return "".join(self._table().text()).removesuffix("\n") if self else "[]"
-
-    def _repr_html_(self) -> str:
-        return "".join(self._table().html()) if self else ""
-
-    def _table(self) -> Table:
         from geval_py.scoring.score_tables import scores_table
 
-        return scores_table(self)
+        return "".join(scores_table(self).table().text()).removesuffix("\n") if self else "[]"
+
+    def _repr_html_(self) -> str:
+        from geval_py.scoring.score_tables import scores_table
+
+        return "".join(scores_table(self).html()) if self else ""

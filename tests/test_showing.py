@@ -74,8 +74,9 @@ def test_tables_are_tables_at_the_prompt_and_in_notebooks(outputs):
 def test_what_is_a_number_in_a_name(values, wanted):
     split = SimpleNamespace(directory="challenge")
     outputs = [SimpleNamespace(name="out.tsv", parameters={} if value is None else {"k": value}) for value in values]
-    evaluations = [SimpleNamespace(output=output, split=split) for output in outputs]
-    assert score_tables.score_columns(evaluations, [{}] * len(values))["k"] == wanted
+    evaluations = [SimpleNamespace(output=output, split=split, scores_dict=lambda **_: {}) for output in outputs]
+    frame = score_tables.scores_frame(evaluations, intervals=False)
+    assert frame["k"].dropna().tolist() == [value for value in wanted if value is not None]
 
 
 def test_an_output_at_fault_does_not_hide_the_others(tmp_path):
@@ -90,7 +91,7 @@ def test_an_output_at_fault_does_not_hide_the_others(tmp_path):
 
 
 def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
-    """Parameters are numbers where all of them are; a plain out.tsv has a name."""
+    """Of the command, and in a frame, where parameters are numbers if all of them are."""
     (tmp_path / "dev-0").mkdir()
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed --metric LikelihoodHashed")
     (tmp_path / "dev-0/expected.tsv").write_text("a\nb\n")
@@ -112,11 +113,11 @@ def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
         "LikelihoodHashed_low", "LikelihoodHashed_high",
     ]  # fmt: skip
     assert repr(outputs) == (
-        "output           k   lr     o  output (parameter)  PerplexityHashed  LikelihoodHashed\n"
-        "k=2,lr=1e-3,o=3  2   0.001  3                      2.82636           0.353812\n"
-        "k=10,lr=0.1,o=x  10  0.1    x                      2.82636           0.353812\n"
-        "k=10,output=y    10            y                   2.82636           0.353812\n"
-        "out                                                2.82636           0.353812"
+        "File name            k   lr    o  output  PerplexityHashed    LikelihoodHashed\n"
+        "out-k=2,lr=1e-3,o=3  2   1e-3  3          2.8263571231330045  0.3538123303015241\n"
+        "out-k=10,lr=0.1,o=x  10  0.1   x          2.8263571231330045  0.3538123303015241\n"
+        "out-k=10,output=y    10           y       2.8263571231330045  0.3538123303015241\n"
+        "out                                       2.8263571231330045  0.3538123303015241"
     )
     assert repr(geval_py.Evaluations()) == "[]"
     latex = outputs.to_latex(label="tab:a", precision=1).splitlines()
@@ -124,16 +125,16 @@ def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
     assert latex[10:15] == [
         r"\begin{tabular}{lllllrr}",
         r"\toprule",
-        r"output & k & lr & o & output (parameter) & PerplexityHashed & LikelihoodHashed \\",
+        r"File name & k & lr & o & output & PerplexityHashed & LikelihoodHashed \\",
         r"\midrule",
-        r"k=2,lr=1e-3,o=3 & 2 & 0.001 & 3 &  & 2.8 & 0.4 \\",
+        r"out-k=2,lr=1e-3,o=3 & 2 & 1e-3 & 3 &  & 2.8 & 0.4 \\",
     ]
     named = outputs.to_latex(names={"k=2,lr=1e-3,o=3": "A_b", "out.tsv": "B"}).splitlines()
     assert named[-7:-2] == [
         r"\midrule",
         r"A\_b & 2.8263571231330045 & 0.3538123303015241 \\",
-        r"k=10,lr=0.1,o=x & 2.8263571231330045 & 0.3538123303015241 \\",
-        r"k=10,output=y & 2.8263571231330045 & 0.3538123303015241 \\",
+        r"out-k=10,lr=0.1,o=x.tsv & 2.8263571231330045 & 0.3538123303015241 \\",
+        r"out-k=10,output=y.tsv & 2.8263571231330045 & 0.3538123303015241 \\",
         r"B & 2.8263571231330045 & 0.3538123303015241 \\",
     ]
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed --metric LikelihoodHashed --precision 2 -%")

@@ -10,6 +10,7 @@ from geval_py.explaining import luck
 from geval_py.reading import config
 from geval_py.reading.splits import locate
 from geval_py.scoring import evaluate
+from geval_py.scoring.score_tables import shown_names
 
 make_luck_parser = parser_maker(
     "luck",
@@ -35,7 +36,7 @@ def run_luck(args: argparse.Namespace) -> int:
     with score.blaming_config(task):
         schemes = luck.luck_schemes(evaluate.select_schemes(task), args.seeds)
         results = score.scored(task, locate(task), schemes, settings)
-    shown = score.shown_names(results, settings) or [result.output.name for result in results]
+    shown = shown_names(results, dict(settings.names)) or [result.output.name for result in results]
     pairs = [(luck.luck_of(result), name) for result, name in zip(results, shown, strict=True) if not result.errors]
     report = luck.HashCollisionReport(tuple(output for output, _ in pairs), tuple(name for _, name in pairs))
     if report.outputs or settings.format == "json":

@@ -25,11 +25,11 @@ from geval_py.errors import (
     UsageError,
 )
 from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task, word_of
-from geval_py.reading.outputs import by_accepted_names, own_names, unique_names
+from geval_py.reading.outputs import by_accepted_names, unique_names
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import Split, locate, locate_others
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes
-from geval_py.scoring.score_tables import ChallengesTable, ScoreTable
+from geval_py.scoring.score_tables import ChallengesTable, ScoreTable, shown_names
 from geval_py.scoring.scores import Evaluation, without_faults
 from geval_py.tables.formats import FOR_PEOPLE, UNSIGNED, Tabular
 from geval_py.text import named, some_of, visible
@@ -99,7 +99,7 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
                 if len(several) > 1:
                     complain(f"the challenge {named(task.directory)} is left out")
         if tables and not unknown:
-            show(ChallengesTable(scores=tables), settings)
+            show(ChallengesTable(list(tables.items())), settings)
     if tables and unknown:
         raise UsageError(message=f"--name: no challenge has an output {some_of(unknown)}")
     return max([status, *map(_status_of, tables.values())])
@@ -136,22 +136,12 @@ def _score_table(task: Task, settings: Settings, progress: ProgressBar | None) -
         )
     return ScoreTable(
         results=results,
-        shown=shown_names(results, settings),
+        shown=shown_names(results, dict(settings.names)),
         precision=settings.precision,
         percentage=settings.percentage,
         interval=interval,
         how=how,
     )
-
-
-def shown_names(results: Sequence[Evaluation], settings: Settings) -> list[str]:
-    """Return the outputs' names as a user wants them, an empty list if none is given; raises UsageError."""
-    if not settings.names:
-        return []
-    outputs = [result.output for result in results]
-    unique = unique_names(outputs)
-    renamed = own_names(dict(settings.names), unique, outputs, "scored")
-    return [renamed.get(name, name) for name in unique]
 
 
 def show_of_task(task: Task, value: Tabular, settings: Settings, **more: object) -> None:

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geval_py.reading import config
@@ -18,13 +18,14 @@ from geval_py.tables.table import Column, Table, named_columns, plain_table
 from geval_py.text import display_width, visible
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from geval_py.scoring.scores import IntervalOf
 
 NAME = "File name"  # the heading of outputs' names, as in GEval
 FAILED = "error"  # what stands in place of a score that an output at fault has not
 MAX_NAMES_IN_CROSS_TABLES = 100
 MAX_NAME_LENGTH_IN_CROSS_TABLES = 80
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 
 
 class ScoreTable(Tabular):
@@ -150,10 +151,10 @@ class ScoreTable(Tabular):
 
 
 class ChallengesTable(Tabular):
-    """The scores of the outputs of several challenges, by the challenges' folders, in one table."""
+    """The scores of the outputs of several challenges, each with its folder, in one table."""
 
-    def __init__(self, scores: Mapping[str, ScoreTable]) -> None:
-        self.scores = scores
+    def __init__(self, scores: Sequence[tuple[str, ScoreTable]]) -> None:
+        self.scores = [(os.path.normpath(folder), table) for folder, table in scores]
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write as the scores of one challenge: columns on a terminal, elsewhere cells separated by TABs."""
@@ -165,8 +166,8 @@ class ChallengesTable(Tabular):
         yield from table.tabs()
 
     def signatures(self) -> Iterator[str]:
-        for folder, scores in self.scores.items():
-            yield from (f"{os.path.normpath(folder)}: {line}" for line in scores.signatures())
+        for folder, scores in self.scores:
+            yield from (f"{folder}: {line}" for line in scores.signatures())
 
     def table(self) -> Table:
         return self._joined(partial(ScoreTable.table, by_name=True))
@@ -175,18 +176,18 @@ class ChallengesTable(Tabular):
         return self._joined(ScoreTable.records)
 
     def legend(self) -> Iterator[str]:
-        yield from dict.fromkeys(line for scores in self.scores.values() for line in scores.legend())
+        yield from dict.fromkeys(line for _, scores in self.scores for line in scores.legend())
 
     def to_dict(self) -> dict[str, Any]:
-        return {"challenges": [scores.to_dict() for scores in self.scores.values()]}
+        return {"challenges": [scores.to_dict() for _, scores in self.scores]}
 
     def _joined(self, table_of: Callable[[ScoreTable], Table]) -> Table:
         """Put tables below each other, with the columns of all, and the challenge in front."""
-        tables = {os.path.normpath(folder): table_of(scores) for folder, scores in self.scores.items()}
-        columns = {column.name: column for table in tables.values() for column in table.columns}
+        tables = [(folder, table_of(scores)) for folder, scores in self.scores]
+        columns = {column.name: column for _, table in tables for column in table.columns}
         rows = [
             [folder, *(cells.get(name, "") for name in columns)]
-            for folder, table in tables.items()
+            for folder, table in tables
             for cells in table.by_name()
         ]
         return Table([Column("challenge"), *columns.values()], rows)
@@ -270,7 +271,7 @@ def find_grids(names: Sequence[str]) -> list[Grid]:
         free = [name for name in free if name not in largest[-1].cells]
 
 
-# Frames, and tables for papers, of several outputs
+# Evaluations in Python
 
 
 def short_name(name: str) -> str:
@@ -282,63 +283,50 @@ def short_name(name: str) -> str:
     return name.removesuffix(".tsv").removeprefix("out-")
 
 
-def score_columns(
-    evaluations: Sequence[Evaluation], scores: Sequence[Mapping[str, float]]
-) -> dict[str, Sequence[Any]]:
-    """Return columns of outputs: the challenge, if there are several, the name, the parameters, and the scores.
-
-    The values of a parameter are numbers if all that are there are finite numbers; whole numbers stay whole.
-    """
-    names = list(dict.fromkeys(name for row in scores for name in row))
-    keys = list(dict.fromkeys(key for one in evaluations for key in one.output.parameters))
-    folders = [os.path.normpath(one.split.directory) for one in evaluations]
-    columns: dict[str, Sequence[Any]] = {"challenge": folders} if len(set(folders)) > 1 else {}
-    columns |= {"output": [short_name(one.output.name) for one in evaluations]}
-    for key in keys:
-        name = f"{key} (parameter)" if key in {"challenge", "output", *names} else key
-        texts = [one.output.parameters.get(key) for one in evaluations]
-        columns[name] = texts
-        if all(text is None or re.fullmatch(_NUMBER, text, re.ASCII) for text in texts):
-            numbers = [None if text is None else int(text) if text.isdigit() else float(text) for text in texts]
-            columns[name] = numbers if all(map(math.isfinite, filter(None, numbers))) else texts
-    return columns | {name: [row.get(name) for row in scores] for name in names}
+def shown_names(evaluations: Sequence[Evaluation], names: Mapping[str, str]) -> list[str]:
+    """Return the outputs' names as a user wants them, an empty list if none is given; raises UsageError."""
+    if not names:
+        return []
+    outputs = [one.output for one in evaluations]
+    unique = unique_names(outputs)
+    renamed = own_names(names, unique, outputs, "scored")
+    return [renamed.get(name, name) for name in unique]
 
 
 def scores_table(
-    evaluations: Sequence[Evaluation],
-    precision: int | None = None,
-    names: Mapping[str, str] | None = None,
-    *,
-    for_paper: bool = False,
-) -> Table:
-    """Make a table of several outputs, for Python's prompt and notebooks with six digits of each score.
+    evaluations: Sequence[Evaluation], precision: int | None = None, names: Mapping[str, str] | None = None
+) -> Tabular:
+    """Return the table that the command shows of outputs, by default with the precision of each config.txt.
 
-    For a paper, scores without a ``precision`` are written as each challenge's config.txt says. If there are
-    ``names``, they are in the column of the outputs, and parameters have no columns. Raises UsageError for a name of
-    an output that is not there.
+    Raises UsageError for a name of an output that is not there.
     """
-    values_of = cache(config.config_values)
-
-    def write(evaluation: Evaluation, value: float) -> str:
-        folder = evaluation.split.directory
-        if not for_paper:
-            return f"{value:.6g}"
-        if not folder:  # lists, or a pair of files
-            return score_text(value, precision)
-        values = values_of(folder)
+    shown = dict(zip(evaluations, shown_names(evaluations, names or {}), strict=False))
+    alike: dict[tuple[str, ...], list[Evaluation]] = {}
+    for one in evaluations:
+        alike.setdefault((one.split.directory, *(score.name for score in one.scores)), []).append(one)
+    tables = []
+    for (folder, *_), results in alike.items():
+        values = config.config_values(folder) if folder else {}  # otherwise lists, or a pair of files
         own_precision = values.get("precision") if precision is None else precision
-        return score_text(value, own_precision, percentage=values.get("percentage", False))
+        own_shown = [shown[one] for one in results if shown]
+        tables.append((folder, ScoreTable(results, own_shown, own_precision, values.get("percentage", False))))
+    return tables[0][1] if len(tables) == 1 else ChallengesTable(tables)
 
-    rows = [{score.name: score.value for score in one.scores} for one in evaluations]
-    columns, metrics = score_columns(evaluations, rows), {name for row in rows for name in row}
-    if names:
-        outputs = [one.output for one in evaluations]
-        unique = unique_names(outputs)
-        own = own_names(names, unique, outputs, "scored")
-        columns = {name: cells for name, cells in columns.items() if name in {"challenge", "output", *metrics}}
-        columns["output"] = [own.get(name, short) for name, short in zip(unique, columns["output"], strict=True)]
-    for name in metrics:
-        pairs = zip(evaluations, columns[name], strict=True)
-        columns[name] = [None if value is None else write(one, value) for one, value in pairs]
-    heads = [Column(name, alignment="right" if name in metrics else "left") for name in columns]
-    return Table(heads, list(zip(*columns.values(), strict=True)))
+
+def scores_frame(evaluations: Sequence[Evaluation], *, intervals: bool) -> pd.DataFrame:
+    """Return a frame of outputs; see :meth:`geval_py.evaluation.Evaluations.to_frame`."""
+    import numpy as np
+    import pandas as pd
+
+    scores = pd.DataFrame([one.scores_dict(intervals=intervals) for one in evaluations])
+    parameters = pd.DataFrame([one.output.parameters for one in evaluations])
+    for key, texts in parameters.items():
+        numbers = pd.to_numeric(texts, errors="coerce")
+        if np.isfinite(numbers[texts.notna()]).all():
+            parameters[key] = numbers
+    names = pd.DataFrame({"output": [short_name(one.output.name) for one in evaluations]})
+    taken = {key: f"{key} (parameter)" for key in parameters if key in {"challenge", "output", *scores}}
+    folders = [os.path.normpath(one.split.directory) for one in evaluations]
+    if len(set(folders)) > 1:
+        names.insert(0, "challenge", folders)
+    return pd.concat([names, parameters.rename(columns=taken), scores], axis=1)
