@@ -22,7 +22,6 @@ INTERNAL = (
     "reading.files.File",
     "reading.items.ItemColumns",
     "reading.items.ScoredItem",
-    "scoring.recipes.ByLine",
     "reading.splits.Split",
     "reports.charts.Chart",
     "scoring.arrays.Vocabulary",

@@ -22,8 +22,7 @@ from geval_py.explaining.statistics import sums_by
 from geval_py.reading.files import ANSWERS_ALONE
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel.profile import COUNTS, EDGES, MASSES
-from geval_py.scoring.metrics.base import NOISE, Array, Integers, exp
-from geval_py.scoring.metrics.hashed import profile_of, profiled
+from geval_py.scoring.metrics.base import NOISE, Array, Integers, exp, profile_of, profiled
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import counted, fixed, significant
 from geval_py.tables.table import Column, Table, named_columns, plain_table

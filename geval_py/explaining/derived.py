@@ -23,7 +23,7 @@ from geval_py.reading.lines import (
 from geval_py.reading.outputs import MIXED, Output, output_at
 from geval_py.scoring.evaluate import kept_path
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.recipes import Mixing
+from geval_py.scoring.kernel.rewriting import Mixing
 from geval_py.text import named, some_of, visible
 
 OUTPUT_ENDING = ".tsv"

@@ -29,8 +29,7 @@ from geval_py.explaining.statistics import sums_by
 from geval_py.reading import features, wordprobs
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.metrics import regression
-from geval_py.scoring.metrics.base import Array, HashedColumn, Integers
-from geval_py.scoring.metrics.hashed import profile_of
+from geval_py.scoring.metrics.base import Array, HashedColumn, Integers, profile_of
 from geval_py.scoring.scores import Evaluation
 
 ITEMS_AT_ONCE = 4096

@@ -42,9 +42,8 @@ from geval_py.reading.outputs import output_at, unique_names
 from geval_py.scoring import scores
 from geval_py.scoring.evaluate import evaluate_output
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import NOISE, Array, Integers
-from geval_py.scoring.metrics.hashed import profile_of, profiled
-from geval_py.scoring.recipes import Mixing, Shares
+from geval_py.scoring.kernel.rewriting import Mixing, Shares
+from geval_py.scoring.metrics.base import NOISE, Array, Integers, profile_of, profiled
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import visible
@@ -345,7 +344,7 @@ def component_masses(
 ) -> tuple[Array, Array]:
     """Return the masses of the expected words' buckets, components x lines, and the clarity of each line.
 
-    The outputs are read again. :class:`geval_py.scoring.recipes.Mixing` says what clarity is.
+    The outputs are read again. :class:`geval_py.scoring.kernel.rewriting.Mixing` says what clarity is.
     """
     profiles = []
     for evaluation in evaluations:

@@ -18,7 +18,7 @@ from geval_py.errors import ExistingFileError, LineCountError, UnreadableFileErr
 from geval_py.explaining.derived import mixed_output
 from geval_py.explaining.mixing import best_weights
 from geval_py.reading.outputs import output_at
-from geval_py.scoring.recipes import Mixing
+from geval_py.scoring.kernel.rewriting import Mixing
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 HALVES = Mixing(weights=((0.0, 0.5, 0.5, 0.0, 0.0, 0.0),))

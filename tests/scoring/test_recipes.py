@@ -7,7 +7,7 @@ from profiles import examples
 
 from geval_py import errors
 from geval_py.scoring.kernel import native, rewriting
-from geval_py.scoring.recipes import Mixing
+from geval_py.scoring.kernel.rewriting import Mixing
 
 WORD = st.sampled_from(["", "", "a", "b", "ą", "ka:lo", "antidisestablishment", "\x00", "c\r", "the"])
 NUMBER = st.one_of(

@@ -16,7 +16,7 @@ from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
 
 if TYPE_CHECKING:
-    from geval_py.scoring.recipes import Mixing
+    from geval_py.scoring.kernel.rewriting import Mixing
 
 
 def __getattr__(name: str) -> Any:

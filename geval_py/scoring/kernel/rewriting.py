@@ -2,14 +2,78 @@
 
 from __future__ import annotations
 
+import operator
 from array import array
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
+from geval_py.reading import schemes, wordprobs
 from geval_py.reading.lines import Bytes, decode_lines, end_of_lines
 
-if TYPE_CHECKING:
-    from geval_py.scoring.recipes import Mixing
+Shares: TypeAlias = "Mapping[str, float]"  # of words in all answers, the most frequent first; at most 1 in all
+
+VECTOR_CHARACTERS = 13  # of a bucket's mass, as a vector is written
+ENTRY_CHARACTERS = 12  # of an entry, beside its word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixing:
+    """The weights of the components of a mixture, a row for each bin of lines.
+
+    A row has the weights of the uniform distribution, of the outputs, of the outputs with their rest given to the
+    ``frequent`` words and, last, of the frequent words with a rest for all others; together they are 1. The ``edges``
+    are between bins of the clarity of a line: the probability of its likeliest word and of its rest, in the mean of
+    the outputs. That of a vector is 0. ``bits`` are those of the metric's hash: a mixture of vectors is a vector.
+    """
+
+    weights: tuple[tuple[float, ...], ...]
+    edges: tuple[float, ...] = ()
+    frequent: Shares = field(default_factory=dict)
+    bits: int = schemes.DEFAULT_BITS
+
+    @property
+    def as_vectors(self) -> bool:
+        """Whether lines are written as masses of buckets, since the frequent words would take more room."""
+        characters = sum(len(word) + ENTRY_CHARACTERS for word in self.frequent)
+        return characters > VECTOR_CHARACTERS << self.bits
+
+    def rewrite_line(self, texts: Sequence[str], line: int) -> str:
+        """Return the mixture of one line of each output; ``line`` is its number in the files.
+
+        Raises MalformedLineError, without a path, for the first malformed text.
+        """
+        parsed = [wordprobs.parse_line(text, line) for text in texts]
+        vectors = [part.buckets(self.bits, line) if part.words is None else () for part in parsed]
+        no_words = wordprobs.Distribution(masses={}, rest=0.0)
+        parts = [no_words if part.words is None else part.normalised() for part in parsed]
+        clarities = [max(part.masses.values(), default=0.0) + part.rest for part in parts]
+        row = self.weights[bisect_right(self.edges, sum(clarities) / len(parts))]
+        kept, given = row[1 : 1 + len(parts)], row[1 + len(parts) : -1]
+        factors = list(map(operator.add, kept, given))
+        to_words = row[-1]
+        rest = row[0] + to_words
+        masses: dict[str, float] = {}
+        for part, factor, share in zip(parts, factors, given, strict=True):
+            for word, mass in part.masses.items():
+                masses[word] = masses.get(word, 0.0) + factor * mass
+            to_words += share * part.rest
+            rest += factor * part.rest
+        for word, share in self.frequent.items():
+            masses[word] = masses.get(word, 0.0) + to_words * share
+        rest = max(0.0, rest - to_words * sum(self.frequent.values()))
+        if not self.as_vectors and not any(vectors):
+            return wordprobs.line_of_masses(masses, rest)
+        buckets = wordprobs.bucket_masses(wordprobs.Distribution(masses=masses, rest=rest), self.bits, line)
+        for vector, factor in zip(vectors, factors, strict=True):
+            for bucket, mass in enumerate(vector):
+                buckets[bucket] += factor * mass
+        return wordprobs.line_of_buckets(buckets)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the mixing for JSON: the weights, the edges, the bits, and the frequent words with their shares."""
+        return {"weights": self.weights, "edges": self.edges, "bits": self.bits, "frequent_words": self.frequent}
 
 
 def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Mixing) -> tuple[bytes, int, array[int]]:

@@ -334,6 +334,23 @@ class HashedColumn(NamedTuple):
         return LineStatistics((losses,), bound=bound, far_above_one=far_above_one)
 
 
+def profiled(metric: Metric) -> Metric:
+    """Return a hashed metric of the same values, whose statistics are the profiles of lines."""
+    from geval_py.scoring.kernel.profile import COLUMNS
+
+    column = HashedColumn(metric.bits or DEFAULT_BITS, profile=True)
+    return metric._replace(column=column, measure=metric.measure._replace(columns=COLUMNS))
+
+
+def profile_of(statistics: LineStatistics) -> Mapping[str, Array]:
+    """Return the columns of a profile by name; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
+    import numpy as np
+
+    from geval_py.scoring.kernel.profile import COLUMNS
+
+    return dict(zip(COLUMNS, map(np.frombuffer, statistics.columns), strict=True))
+
+
 class Family(NamedTuple):
     """Metrics whose names are the ``stem`` and a number, such as F1 and F2.
 
