@@ -237,7 +237,7 @@ def line_values(metric: Metric, statistics: LineStatistics, documents: Documents
     of_line = None if documents is None or documents.are_lines else documents.of_line
     (interval,) = intervals(sample_of(metric, [statistics], of_line), samples=INTERVAL_SAMPLES, seed=seed)
     low, high = interval.ends
-    is_of_lines = metric.measure.corpus_score is None and not statistics.details
+    is_of_lines = metric.measure.corpus_score is None
     numbers = None if of_line is None else pack([array("d", of_line)])
     losses = pack(statistics.columns) if is_of_lines else None
     return {"low": low, "high": high, "losses": losses, "documents": numbers}

@@ -18,9 +18,8 @@ a metric that is not made from one mean loss, it is of the jackknife's pseudo-va
 
 A corpus-level metric is no function of sums, and has no pseudo-values: it is scored on resamples.
 
-Shapes: weights are resamples x lines (or documents); statistics are columns x lines x systems; members are lines x
-classes, 1 if a line is of the class (a metric without classes has one class of all lines); sums are columns x
-resamples x systems x classes; counts are resamples x classes.
+Shapes: weights are resamples x lines (or documents); statistics are columns x lines x systems; sums are
+columns x resamples x systems; counts are resamples x 1.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ from geval_py.explaining.significance import (
     beta_cdf,
     dot,
     mean_of,
-    slices,
     sum_of,
     t_quantile,
     t_tails,
@@ -86,7 +84,7 @@ def bootstrap_weights(units: int, samples: int, seed: int, progress: Progress | 
 
 
 class Totals(NamedTuple):
-    """Sums of line statistics and numbers of lines, by resample and class; the lines as they are are one resample."""
+    """Sums of line statistics and numbers of lines, by resample; the lines as they are are one resample."""
 
     sums: Array
     counts: Array
@@ -103,7 +101,6 @@ class LineSample:
 
     metric: Metric
     statistics: Array
-    members: Array
     documents: Integers | None = None
     runs: tuple[LineSample, ...] = ()
     paired_runs: bool = False
@@ -111,7 +108,7 @@ class LineSample:
     @property
     def lines(self) -> int:
         """The number of lines."""
-        return len(self.members)
+        return int(self.statistics.shape[1])
 
     @property
     def systems(self) -> int:
@@ -136,7 +133,7 @@ class LineSample:
     @property
     def is_of_mean_loss(self) -> bool:
         """Whether a score is made from one mean loss, so that systems are told apart by their mean losses."""
-        return self.metric.measure.of_losses and self.members.shape[1] == 1
+        return self.metric.measure.of_losses
 
     @property
     def is_drawn(self) -> bool:
@@ -166,11 +163,9 @@ class LineSample:
 
     def select(self, lines: Flags | slice, systems: Sequence[int]) -> LineSample:
         """Keep some systems on some lines (at least one)."""
-        members = self.members[lines]
         return replace(
             self,
             statistics=self.statistics[:, lines][:, :, systems],
-            members=members[:, members.any(axis=0)],
             documents=None if self.documents is None else np.unique(self.documents[lines], return_inverse=True)[1],
             runs=tuple(self.runs[n].select(lines, range(self.runs[n].systems)) for n in systems if self.runs),
         )
@@ -181,12 +176,11 @@ class LineSample:
         A sum with an infinite statistic is inf, never NaN.
         """
         columns, lines, systems = self.statistics.shape
-        classes, infinite = self.members.shape[1], ~(np.abs(self.statistics) <= MAX_FINITE)
+        infinite = ~(np.abs(self.statistics) <= MAX_FINITE)
         cells = np.where(infinite, 0.0, self.statistics)
         if infinite.any():
             cells = np.concatenate([cells, infinite])
-        by_class = np.einsum("cls,lk->lcsk", cells, self.members)
-        table = np.hstack([by_class.reshape(lines, -1), self.members])
+        table = np.hstack([cells.transpose(1, 0, 2).reshape(lines, -1), np.ones((lines, 1))])
         if self.documents is not None:
             table = np.stack([np.bincount(self.documents, column) for column in table.T], axis=1)
         if blocks is None:
@@ -195,24 +189,20 @@ class LineSample:
             places = 52 - np.frexp(self.units * np.abs(table).max(axis=0))[1]
             table = np.ldexp(np.rint(np.ldexp(table, places)), -places)
             weighted = np.concatenate([weights @ table for weights in blocks])
-        sums = weighted[:, :-classes].reshape(len(weighted), -1, systems, classes).transpose(1, 0, 2, 3)
+        sums = weighted[:, :-1].reshape(len(weighted), -1, systems).transpose(1, 0, 2)
         finite, infinities = sums[:columns], sums[columns:]
         if len(infinities):
             finite[infinities > 0] = np.inf
-        return Totals(finite, weighted[:, -classes:])
+        return Totals(finite, weighted[:, -1:])
 
     def scores(self, totals: Totals) -> Array:
         """Compute each system's score on each resample: resamples x systems.
 
-        A metric with classes takes the mean over the classes that the resample has. A resample with an infinite line
-        scores what the metric makes of it.
+        A resample with an infinite line scores what the metric makes of it.
         """
-        counts = totals.counts[:, np.newaxis, :]
-        # A perplexity beyond the range of a double is inf; classes without lines are left out.
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            values = self.metric.measure.formula(list(totals.sums), np.maximum(counts, 1))
-        mean: Array = np.where(counts > 0, values, 0.0).sum(axis=2) / (counts > 0).sum(axis=2)
-        return mean
+        with np.errstate(over="ignore", invalid="ignore"):  # a perplexity beyond the range of a double is inf
+            scores: Array = self.metric.measure.formula(list(totals.sums), totals.counts)
+        return scores
 
     def line_scores(self) -> Array:
         """Compute the score of each line alone: lines x systems, NaN for no score."""
@@ -240,12 +230,8 @@ class LineSample:
 
     def pseudo_values(self) -> Array:
         """Compute the jackknife's pseudo-values of one system on two finite lines or more."""
-        observed, without = self.totals(), np.empty(self.lines)
-        for part in slices(self.lines, max(1, BLOCK_BYTES // (8 * len(self.statistics) * self.members.shape[1]))):
-            members = self.members[part]
-            of_lines = np.einsum("cls,lk->clsk", self.statistics[:, part], members)
-            totals = Totals(observed.sums - of_lines, observed.counts - members)
-            without[part] = self.scores(totals)[:, 0]
+        observed = self.totals()
+        without = self.scores(Totals(observed.sums - self.statistics, observed.counts - 1))[:, 0]
         with np.errstate(invalid="ignore"):
             values: Array = self.lines * self.scores(observed)[0, 0] - (self.lines - 1) * without
         return values
@@ -266,7 +252,7 @@ class CorpusSample(LineSample):
         for weights in (row for block in blocks or [np.ones((1, self.units))] for row in block):
             drawn = np.repeat(np.arange(self.lines), weights[self.unit_of_line].astype(np.intp))
             scores.append([self.score_of(drawn + start) for start in starts])
-        return Totals(np.array(scores)[np.newaxis, :, :, np.newaxis], np.full((len(scores), 1), float(self.lines)))
+        return Totals(np.array(scores)[np.newaxis], np.full((len(scores), 1), float(self.lines)))
 
     def line_scores(self) -> Array:
         scores = np.array([self.score_of(np.array([place])) for place in range(self.lines * self.systems)])
@@ -275,19 +261,15 @@ class CorpusSample(LineSample):
 
 def sample_of(metric: Metric, systems: Sequence[LineStatistics], documents: Integers | None = None) -> LineSample:
     """Make a sample of systems on the same lines, with the number of each line's document."""
-    lines, classes = systems[0].lines, systems[0].details
     if metric.measure.corpus_score is not None:
         return CorpusSample(
             metric,
-            np.zeros((1, lines, len(systems))),
-            np.ones((lines, 1)),
+            np.zeros((1, systems[0].lines, len(systems))),
             documents,
             score_of=metric.measure.corpus_score(systems),
         )
     statistics = np.array([system.columns for system in systems])
-    names, class_of_line = np.unique(list(map(str, classes or [""] * lines)), return_inverse=True)
-    members = np.eye(len(names))[class_of_line]
-    return LineSample(metric, statistics.transpose(1, 2, 0), members, documents)
+    return LineSample(metric, statistics.transpose(1, 2, 0), documents)
 
 
 # Intervals of scores, on other lines of the same kind

@@ -79,7 +79,7 @@ class Report:
         self._progress = progress
         self.score = evaluation.scores[0]
         metric, scheme = self.score.metric, self.score.scheme
-        self.of_losses = metric.is_of_words and not self.score.statistics.details
+        self.of_losses = metric.is_of_words
         self.worst_is_greatest = self.of_losses or self.score.greatest_first(worst=True)
         self.is_hashed = self.of_losses and metric.bits is not None
         is_plain = self.is_hashed and not scheme.text_flags and not scheme.selecting_flags

@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+from array import array
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from geval_py.explaining.statistics import (
     sample_of,
     spread_of_mean,
 )
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.registry import METRICS
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -124,20 +126,21 @@ def test_the_interval_by_documents(case, metric):
     assert (got.samples, got.seed, got.documents) == (None, None, len(set(labels)))
 
 
-def test_a_metric_of_classes_by_documents():
+def test_a_metric_of_sums_by_documents():
     """Its lines' figures are the jackknife's: N times the score, minus N - 1 times the score without the line."""
-    metric, rng = METRICS["MacroAvg/Likelihood"], np.random.default_rng(2)
-    losses, classes = rng.exponential(1, 60).tolist(), ["x", "y", "y"] * 20
+    metric, rng = METRICS["F1"], np.random.default_rng(2)
+    expected, given = rng.integers(0, 2, (2, 60))
+    counts = LineStatistics(tuple(array("d", counts) for counts in (expected * given, expected, given)))
     labels = np.repeat(np.arange(12), 5).tolist()
 
     def score(lines):
-        return metric.value(column([losses[n] for n in lines], [classes[n] for n in lines]))
+        return metric.value(counts.only(lines))
 
     whole = score(range(60))
     figures = [60 * whole - 59 * score([n for n in range(60) if n != out]) for out in range(60)]
     deviation, degrees = by_matrices(figures, labels)
     half = scipy.stats.t.ppf(0.975, degrees) * deviation
-    got = interval(metric, column(losses, classes), documents=documents(labels))
+    got = interval(metric, counts, documents=documents(labels))
     assert (got.low, got.high) == pytest.approx((whole - half, whole + half), rel=1e-6)
 
 

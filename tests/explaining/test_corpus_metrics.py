@@ -140,7 +140,6 @@ def test_documents_are_drawn_whole():
     sample = CorpusSample(
         metric=find_metric("Spearman"),
         statistics=np.zeros((1, len(labels), 2)),
-        members=np.ones((len(labels), 1)),
         documents=labels,
         score_of=lambda places: losses.ravel()[places].mean(),
     )

@@ -16,8 +16,7 @@ from geval_py.scoring.metrics.registry import METRICS
 
 PROPERTY = settings(deadline=None, derandomize=True)
 RNG = np.random.default_rng(1)
-LOG_LOSS, MACRO = METRICS["LogLossHashed"], METRICS["MacroAvg/Likelihood"]
-CLASSES = [0, 1, 0, 0, 1, 1, 0, 1]
+LOG_LOSS = METRICS["LogLossHashed"]
 EIGHT_LINES = {
     "no difference": [0.1, -0.1, 0.2, -0.3, 0.3, -0.2, 0.05, -0.06],
     "a small one": [0.1, -0.1, 0.2, -0.3, 0.3, 0.2, 0.05, 0.06],

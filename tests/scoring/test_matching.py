@@ -24,7 +24,7 @@ from geval_py.scoring.metrics.matching import (
     number_in,
     without_label,
 )
-from geval_py.scoring.metrics.registry import MAX_PREFIXES, METRICS, geval_name
+from geval_py.scoring.metrics.registry import MAX_PREFIXES, geval_name
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 DATA = Path(__file__).parent.parent / "data/matched-metrics.jsonl.xz"
@@ -98,13 +98,6 @@ def test_each_matching_has_both_metrics():
         assert find_metric(f"{name}/MultiLabel-F1").is_tokenised
         assert find_metric(f"MacroAvg/{name}/Accuracy").matching == (name,)
         assert find_metric(f"Mean/{name}/MultiLabel-F2").matching == (name,)
-
-
-def test_the_metrics_with_few_classes_are_made_of_sums():
-    """Numbers and texts may be as many as lines, so that a matrix of classes would be too large."""
-    assert all(METRICS[f"MacroAvg/{name}"].measure.corpus_score is None for name in ("Accuracy", "F1", "Likelihood"))
-    assert find_metric("MacroAvg/RMSE").measure.corpus_score is not None
-    assert find_metric("MacroAvg/Lower/Accuracy").measure.corpus_score is not None
 
 
 # Distances, against plain code

@@ -19,7 +19,7 @@ from geval_py.board.database.schema import Evaluations, pick
 from geval_py.board.settings import BoardSettings, metric_of
 from geval_py.board.submission import Standings, unpack, unpack_documents
 from geval_py.explaining.significance import LEVEL, undistinguished_groups
-from geval_py.scoring.metrics.base import NOISE, LineStatistics, total
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.tables.numbers import significant
 
 MAX_SPREAD = 20  # evaluations, whose lines show how far equally good ones are apart
@@ -48,16 +48,11 @@ def compare_pairs(
     for together in same_answers.values():
         place = {evaluation: n for n, evaluation in enumerate(together)}
         statistics = [LineStatistics(unpack(rows[one].losses, rows[one].lines)) for one in together]
-        means = [total(one.columns[0]) / one.lines for one in statistics]
         tested = {(place[a], place[b]): (a, b) for a, b in pairs if a in place and b in place}
         documents = unpack_documents(rows[together[0]].documents, statistics[0].lines)
         sample = sample_of(metric, statistics, None if documents is None else documents.of_line)
         tests = pair_tests(Estimator(sample, settings.samples, settings.seed), tested)
-        for (one, other), test in tests.items():
-            a, b = tested[one, other]
-            by_mean, by_score = means[one] - means[other], metric.measure.sign * (rows[a].score - rows[b].score)
-            differ = abs(by_mean) > NOISE * (means[one] + means[other]) and by_score * by_mean < 0
-            p_values[a, b] = 1.0 if metric.measure.of_losses and differ else test.p_value
+        p_values |= {tested[pair]: test.p_value for pair, test in tests.items()}
     for one, other in pairs:
         p_value = p_values.get((one, other), 1.0)
         yield {"one_id": one, "other_id": other, "p": p_value, "samples": settings.samples, "seed": settings.seed}

@@ -151,7 +151,7 @@ class Measure(NamedTuple):
     @property
     def of_losses(self) -> bool:
         """Whether it is made from losses alone, so that lines and systems can be compared by their losses."""
-        return self.columns == LOSSES
+        return self.columns == LOSSES and self.corpus_score is None
 
     @property
     def sign(self) -> int:
@@ -227,19 +227,13 @@ class Metric(NamedTuple):
         return "loss" not in self.measure.columns or (self.unit == "share" and not self.needs_input)
 
     def value(self, statistics: LineStatistics) -> float:
-        """Compute the score of a table: of all lines or, if it has classes, the mean over its classes."""
+        """Compute the score of a table."""
         if self.measure.corpus_score is not None:
             import numpy as np
 
             return self.measure.corpus_score([statistics])(np.arange(statistics.lines))
-        tables = [statistics]
-        if statistics.details:
-            places: dict[float | str, list[int]] = {}
-            for place, one in enumerate(statistics.details):
-                places.setdefault(one, []).append(place)
-            tables = list(map(statistics.only, places.values()))
-        scores = [self.measure.formula(list(map(total, table.columns)), table.lines) for table in tables]
-        return math.fsum(scores) / len(scores)
+        score: float = self.measure.formula(list(map(total, statistics.columns)), statistics.lines)
+        return score
 
     def of_line(self, *statistics: float) -> float:
         """Compute the score of a single line, for a metric that is made from sums."""

@@ -121,16 +121,16 @@ def clusters(text: str, expected: str) -> tuple[float, tuple[str, str]]:
 
 
 def mean_of_classes(formula: Formula, systems: Sequence[LineStatistics]) -> LineScore:
-    """Return a function that averages a formula's values, of sums of errors, for the classes of some lines."""
+    """Return a function that averages a formula's values for the classes of some lines."""
     import numpy as np
 
-    (errors,) = joined_columns(systems)
+    columns = joined_columns(systems)
     codes = codes_of(name for system in systems for name in system.details)
 
     def score(lines: Places) -> float:
         _, places, counts = np.unique(codes[lines], return_inverse=True, return_counts=True)
-        totals = np.bincount(places, errors[lines]).astype(np.float64)
-        return float(formula([totals], counts.astype(np.float64)).mean())
+        totals = [np.bincount(places, column[lines]) for column in columns]
+        return float(formula(totals, counts.astype(np.float64)).mean())
 
     return score
 

@@ -109,6 +109,11 @@ def corpus_measure(score: CorpusScore, *columns: str, **ends: Any) -> Measure:
     return Measure(first_total, columns, corpus_score=score, **ends)
 
 
+def class_measure(measure: Measure) -> Measure:
+    """Make the mean of a measure's values for each class."""
+    return measure._replace(formula=first_total, corpus_score=Partial(classes.mean_of_classes, measure.formula))
+
+
 def f_measure(beta: float) -> Measure:
     """Make the F-score of counts."""
     return sum_measure(Partial(classes.f_score, beta), *COUNTS)
@@ -166,8 +171,8 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     _words(name="LogLoss", measure=LOG_LOSS, summary=f"{_ON_EXACT_WORDS}; or of a class"),
     _words(name="Perplexity", measure=PERPLEXITY, summary=_ON_EXACT_WORDS),
     _words(name="CrossEntropy", measure=CROSS_ENTROPY, summary=_ON_EXACT_WORDS),
-    _metric("MacroAvg/Likelihood", exact.binary_loss, LIKELIHOOD, "mean of the likelihoods of the expected classes",
-            parse_both=number_of, beside="details"),
+    _metric("MacroAvg/Likelihood", exact.binary_loss, class_measure(LIKELIHOOD),
+            "mean of the likelihoods of the expected classes", parse_both=number_of, beside="details"),
     _metric("Accuracy", exact.miss, ACCURACY, "share of lines whose best guess is right", labels="one"),
     # Of distributions
     Family("Hit@", lambda first, name: _entries(
@@ -304,7 +309,7 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     "Lower/Accuracy",
     "Fuzzy/Accuracy",
     "Fuzzy/MultiLabel-F1",
-    _metric("MacroAvg/Accuracy", Partial(classes.in_class, exact.miss), ACCURACY,
+    _metric("MacroAvg/Accuracy", Partial(classes.in_class, exact.miss), class_measure(ACCURACY),
             "mean over the expected classes: share of lines whose best guess is right", is_tokenised=True,
             has_classes=True, labels="one", beside="details"),
     "MacroAvg/F1",
@@ -343,21 +348,11 @@ def mean_of_lines(name: str, metric: Metric) -> Metric:
 
 
 def mean_of_classes(name: str, metric: Metric) -> Metric:
-    """Make the mean of a metric's scores of the lines of each expected class, text or number.
-
-    Classes are few where lines are counted. Texts and numbers may be as many as the lines, so their sums would fill a
-    matrix of lines by lines; a corpus-level score adds only what it needs.
-    """
-    column, measure = cast("RowColumn", metric.column), metric.measure
-    if measure.columns != COUNTS:
-        measure = measure._replace(
-            formula=first_total,
-            columns=("error",),
-            corpus_score=Partial(classes.mean_of_classes, measure.formula),
-        )
+    """Make the mean of a metric's scores of the lines of each expected class, text or number."""
+    column = cast("RowColumn", metric.column)
     by_class = column._replace(row=Partial(classes.in_class, column.row), beside="details")
     summary = f"mean over the expected classes: {metric.summary}"
-    return metric._replace(name=name, column=by_class, measure=measure, summary=summary)
+    return metric._replace(name=name, column=by_class, measure=class_measure(metric.measure), summary=summary)
 
 
 def matched_metric(name: str, metric: Metric) -> Metric:

@@ -15,7 +15,7 @@ from geval_py.board.database.schema import comparisons, evaluations
 from geval_py.board.ranking import leaderboard as standings
 from geval_py.board.ranking import order
 from geval_py.board.submission import pack
-from geval_py.explaining.statistics import MIN_P_VALUE, Estimator, pair_tests, sample_of
+from geval_py.explaining.statistics import Estimator, pair_tests, sample_of
 from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.base import LineStatistics
 
@@ -180,18 +180,6 @@ def test_what_was_scored_with_different_answers_cannot_be_told_apart(rows, again
     rows.score_again(code, losses, **more)
     rows.refresh()
     assert [row.p for row in rows.rows(comparisons)] == [1.0]
-
-
-def test_a_score_that_says_the_contrary_of_the_mean_loss_is_surely_nothing(tmp_path):
-    """A metric that averages over classes may: the mean loss is tested, and tells nothing of such a pair."""
-    rows = Rows(tmp_path, metric="MacroAvg/Likelihood", samples="200")
-    for name, score, loss in [("one", 0.5, 2.0), ("two", 0.4, 1.0), ("three", 0.3, 3.0)]:
-        code = rows.submit(name, score)
-        rows.score_again(code, [loss] * 30, score=score)
-    rows.refresh()
-    one, two, three = sorted({row.one_id for row in rows.rows(comparisons)} | {max(compared(rows))[1]})
-    p_values = {(row.one_id, row.other_id): row.p for row in rows.rows(comparisons)}
-    assert p_values == {(one, two): 1.0, (one, three): MIN_P_VALUE, (two, three): MIN_P_VALUE}
 
 
 def test_of_a_long_ranking_the_first_are_compared(rows, monkeypatch):
