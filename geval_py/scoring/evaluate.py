@@ -178,7 +178,7 @@ def score_output(
     for plan in plans:
         selection = selections.get(plan.choice)
         if selection is not None and plan.table not in tables:
-            tables[plan.table] = _chosen_table(plans, plan, selection, split, output)
+            tables[plan.table] = selection.statistics(plan.metric, plan.column, split, output, _names(plans, plan))
         scores.append(score_of(plan, tables[plan.table], output, selection))
     evaluation = Evaluation(split, output, scores, lines, vocabulary=vocabulary, raw_filters=raw_filters)
     if not evaluation.has_scores:
@@ -243,21 +243,6 @@ def _read_tables(
     for selection in selections:
         selection.finish()
     return {(None, column): table for column, table in zip(columns, tables, strict=True)}, lines
-
-
-def _chosen_table(
-    plans: Sequence[MetricPlan], plan: MetricPlan, selection: SelectedLines, split: Split, output: Output
-) -> LineStatistics | SchemeError:
-    """Return the statistics of selected lines, or the error if this output has none."""
-    try:
-        return selection.statistics(plan.column, split, output, with_input=plan.metric.needs_input)
-    except SchemeError as none_selected:
-        if none_selected.path != output.path:  # no output could have such a line
-            raise
-        return none_selected
-    except MalformedLineError as malformed:
-        malformed.metrics = _names(plans, plan)
-        raise
 
 
 def score_of(
@@ -467,9 +452,21 @@ def _notes_on_output(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
     """Yield notes on the file of the output, and on where it lies."""
     split, output = evaluation.split, evaluation.output
     yield from _notes_on_file(output.file)
-    yield from _notes_on_numbers(evaluation, scores)
+    table = max((score.statistics for score in scores), key=lambda table: table.far_above_one)
+    if table.far_above_one:
+        from geval_py.reading.wordprobs import UNKNOWN_NUMBERS, far_above_one_note, number_advice, parse_line
+
+        advice = UNKNOWN_NUMBERS
+        # A line that no flag selects may be malformed.
+        with suppress(MalformedLineError), closing(read_lines(output.file, header=split.output_header)) as texts:
+            samples = (one for one in map(parse_line, islice(texts, SAMPLED_LINES)) if one.is_far_above_one)
+            advice = next((number_advice(one.words, one.values) for one in samples), advice)
+        yield f"{named(output.path)}: {far_above_one_note(table.far_above_one, table.lines)}; {advice}"
     if not output.file.ends_in_newline:
-        yield from _notes_on_last_line(evaluation)
+        entries = [line.count(" ") for line in read_lines(output.file, header=split.output_header)]
+        if len(entries) > 1 and entries[-1] < min(entries[:-1]):
+            few = f"its last line has no line end, and fewer entries ({entries[-1] + 1}) than all others"
+            yield f"{named(output.path)}: {few}: the file may be cut off"
     if output.file.is_in_no_folder:
         return
     folder = os.path.dirname(absolute(output.file.name))
@@ -477,48 +474,18 @@ def _notes_on_output(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
     if ours != theirs and os.path.dirname(ours) == os.path.dirname(theirs) and answers_in(folder):
         answers = f"other answers than {named(split.expected.name)}, with which it was scored"
         yield f"{named(output.path)} lies beside {answers}; was -t {visible(os.path.basename(folder))} meant?"
-    if MIXED in output.parameters and _set_mixed_on(output.path) == split.name:
-        yield f"{named(output.path)} was mixed on these lines: on others it would score a little worse"
+    if MIXED in output.parameters:
+        import json
+
+        with suppress(OSError, ValueError, RecursionError), open(kept_path(output.path), encoding="utf-8") as kept:
+            weights = json.load(kept)
+            if isinstance(weights, dict) and weights.get("test") == split.name:
+                yield f"{named(output.path)} was mixed on these lines: on others it would score a little worse"
 
 
 def kept_path(path: str) -> str:
     """Return the path of the weights by which an output was mixed."""
     return name_of(path).removesuffix(".tsv") + KEPT_ENDING
-
-
-def _set_mixed_on(path: str) -> object:
-    """Return the test set on which the weights of a mixed output were found; None if it is not known."""
-    import json
-
-    with suppress(OSError, ValueError, RecursionError), open(kept_path(path), encoding="utf-8") as file:
-        kept = json.load(file)
-        return kept.get("test") if isinstance(kept, dict) else None
-    return None
-
-
-def _notes_on_numbers(evaluation: Evaluation, scores: list[Score]) -> Iterator[str]:
-    """Yield how many lines have numbers that are neither probabilities nor logarithms, and advice."""
-    table = max((score.statistics for score in scores), key=lambda table: table.far_above_one)
-    if not table.far_above_one:
-        return
-    from geval_py.reading.wordprobs import UNKNOWN_NUMBERS, far_above_one_note, number_advice, parse_line
-
-    advice, output = UNKNOWN_NUMBERS, evaluation.output
-    # A line that no flag selects may be malformed.
-    header = evaluation.split.output_header
-    with suppress(MalformedLineError), closing(read_lines(output.file, header=header)) as texts:
-        samples = (one for one in map(parse_line, islice(texts, SAMPLED_LINES)) if one.is_far_above_one)
-        advice = next((number_advice(one.words, one.values) for one in samples), advice)
-    yield f"{named(output.path)}: {far_above_one_note(table.far_above_one, table.lines)}; {advice}"
-
-
-def _notes_on_last_line(evaluation: Evaluation) -> Iterator[str]:
-    """Yield a note on a last line without a line end that has fewer entries than all others."""
-    lines = read_lines(evaluation.output.file, header=evaluation.split.output_header)
-    entries = [line.count(" ") for line in lines]
-    if len(entries) > 1 and entries[-1] < min(entries[:-1]):
-        few = f"its last line has no line end, and fewer entries ({entries[-1] + 1}) than all others"
-        yield f"{named(evaluation.output.path)}: {few}: the file may be cut off"
 
 
 def _notes_on_scores(evaluation: Evaluation, scores: list[Score]) -> Iterator[str]:

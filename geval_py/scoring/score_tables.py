@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geval_py.reading import config
 from geval_py.reading.outputs import own_names, unique_names
-from geval_py.scoring.scores import Evaluation, signature_lines
+from geval_py.scoring.scores import Evaluation, IntervalOf, signature_lines
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import score_text
 from geval_py.tables.table import Column, Table, named_columns, plain_table
@@ -19,8 +19,6 @@ from geval_py.text import display_width, visible
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from geval_py.scoring.scores import IntervalOf
 
 NAME = "File name"  # the heading of outputs' names, as in GEval
 FAILED = "error"  # what stands in place of a score that an output at fault has not

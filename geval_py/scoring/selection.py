@@ -19,7 +19,7 @@ from geval_py.reading.outputs import Output
 from geval_py.reading.preparation import Preparation
 from geval_py.reading.schemes import EvaluationScheme, Flag
 from geval_py.reading.splits import Split
-from geval_py.scoring.metrics.base import LineStatistics
+from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.metrics.columns import probable_labels
 
 MAX_REMEMBERED = 5_000  # items without the feature, from which a close feature is suggested
@@ -76,21 +76,26 @@ class SelectedLines:
         self.line_numbers = array("q", (self.line_numbers[n] for n in order))
         self._items = [self._items[n] for n in order]
 
-    def statistics(self, column: Any, split: Split, output: Output, *, with_input: bool) -> LineStatistics:
-        """Score the selected lines; raises SchemeError if there are none, and MalformedLineError.
+    def statistics(
+        self, metric: Metric, column: Any, split: Split, output: Output, names: tuple[str, ...]
+    ) -> LineStatistics | SchemeError:
+        """Compute a metric's column for the selected lines; return the error if this output has none.
 
-        The ``column`` takes the lines of the input too ``with_input``.
+        Raises SchemeError if no output could have such a line, and MalformedLineError with the ``names`` of metrics.
         """
         if not self.line_numbers:
-            path = output.path if OUTPUT in [feature.field for feature in self.filter.features] else ""
-            raise SchemeError(scheme=self._scheme.text, message=self.filter.nothing_found(self._others), path=path)
+            error = SchemeError(scheme=self._scheme.text, message=self.filter.nothing_found(self._others))
+            if OUTPUT not in [feature.field for feature in self.filter.features]:
+                raise error
+            error.path = output.path
+            return error
         inputs, expected, outputs = zip(*self._items, strict=True)
-        more = (inputs,) if with_input else ()
+        more = (inputs,) if metric.needs_input else ()
         try:
             statistics: LineStatistics = column.statistics(lines_of(outputs), lines_of(expected), 1, *more)
             return statistics
         except MalformedLineError as error:
-            error.line = self.line_numbers[error.line - 1]
+            error.line, error.metrics = self.line_numbers[error.line - 1], names
             files = {"output": output.file, "expected": split.expected, "input": split.input}
             error.path = os.fspath(files[error.role] or "")
             raise
