@@ -381,10 +381,9 @@ class Estimator:
     progress: Progress | None = None
 
     @cached_property
-    def scores(self) -> Array:
+    def scores(self) -> list[float]:
         """The systems' scores."""
-        values: Array = self.sample.scores(self.sample.totals())[0]
-        return values
+        return list(map(float, self.sample.scores(self.sample.totals())[0]))
 
     @cached_property
     def figures(self) -> Array:
@@ -406,12 +405,12 @@ class Estimator:
             if not infinite.all():
                 rest = replace(self, sample=sample.select(~infinite, [n]))
                 low, high = rest.interval(0).ends
-                best = float(rest.scores[0]) if low is None or high is None else low if measure.sign > 0 else high
+                best = rest.scores[0] if low is None or high is None else low if measure.sign > 0 else high
             low, high = sorted((best, measure.worst))
             return Interval(low, high, documents=count)
         if sample.units < 2:
             return Interval(math.nan, math.nan, documents=count)
-        score = float(self.scores[n])
+        score = self.scores[n]
         if np.isnan(figures).any():
             ends = self._resampled_spread(self.resampled[:, n]).ends(score)
         else:
@@ -436,7 +435,7 @@ class Estimator:
         differences, change = figures - against, mean_of(figures - against)
         if not sample.is_of_mean_loss:
             sign = sample.metric.measure.sign
-            differences, change = sign * differences, sign * float(self.scores[one] - self.scores[other])
+            differences, change = sign * differences, sign * (self.scores[one] - self.scores[other])
         if np.isnan(differences).any():
             return Change(change, self._resampled_spread(self.resampled[:, one] - self.resampled[:, other]))
         if abs(change) <= NOISE * (abs(mean_of(figures)) + abs(mean_of(against))):
