@@ -31,6 +31,7 @@ from geval_py.explaining.documents import (
 from geval_py.explaining.significance import (
     LEVEL,
     MIN_TESTED_LINES,
+    TINY,
     Interval,
     group_letters,
     holm,
@@ -230,8 +231,7 @@ class Comparison(formats.Tabular):
         """Return the same comparison, which tables for people show with other names and digits; raises UsageError."""
         own = [system.name for system in self.systems]
         new = own_names(names, own, list(map(output_at, own)), "compared")
-        sets = tuple(comparison.with_names(names, precision=precision) for comparison in self.sets)
-        return replace(self, names={**self.names, **new}, precision=precision, sets=sets)
+        return replace(self, names={**self.names, **new}, precision=precision)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per system, in the same order; an interval is two columns, low and high.
@@ -245,9 +245,13 @@ class Comparison(formats.Tabular):
 
     def rows(self) -> Iterator[tuple[Comparison, System, dict[str, str]]]:
         """Yield each system with its comparison; of several sets, once for each, with its name, and for all lines."""
+        comparisons = [
+            replace(comparison, precision=self.precision, names=self.names, marks=self.marks)
+            for comparison in (*self.sets, self)
+        ]
         for name in (system.name for system in self.systems):
-            for comparison in (*self.sets, self):
-                test = "all" if comparison is self else comparison.test
+            for comparison in comparisons:
+                test = "all" if comparison.sets else comparison.test
                 of_set = {"set": test} if self.sets else {}
                 yield from ((comparison, system, of_set) for system in comparison.systems if system.name == name)
 
@@ -279,6 +283,11 @@ class Comparison(formats.Tabular):
         return chart
 
     @property
+    def has_line_scores(self) -> bool:
+        """Whether lines have scores by themselves, by which they are won or lost: not with a correlation."""
+        return self.of_losses or any(system.won or system.lost for system in self.systems)
+
+    @property
     def is_tested(self) -> bool:
         """Whether the baseline and another system have finite lines in common."""
         return any(system.compared for system in self.systems if system.name != self.baseline)
@@ -288,16 +297,19 @@ class Comparison(formats.Tabular):
 
         Columns about infinite losses are left out if all lines are finite, columns about lines compared if none are.
         """
-        some_infinite, tested = self.compared < self.lines, self.is_tested
-        figures = ["runs", RUNS_SCORE] if self.runs else []
-        figures += [SCORE, *(["infinite", "p infinite"] if some_infinite else [])]
-        figures += ["compared", "score there"] if tested and some_infinite else []
-        figures += [DIFFERENCE, "p"] if tested else []
-        figures += [NOT_WORSE] if tested and self.no_worse_than is not None else []
-        figures += ["won", "lost", "tied"]
-        columns = [Column(name, alignment="right", write=lambda cell: cell) for name in figures]
-        columns[:0] = [Column(name, write=lambda cell: cell) for name in ("system", *(["set"] if self.sets else []))]
-        columns += [Column("group")] if tested else []
+        infinite, tested = self.compared < self.lines, self.is_tested
+        names = ["system", "set"] if self.sets else ["system"]
+        names += ["runs", RUNS_SCORE] if self.runs else []
+        names += [SCORE, "infinite", "p infinite"] if infinite else [SCORE]
+        names += ["compared", "score there"] if tested and infinite else []
+        names += [DIFFERENCE, "p"] if tested else []
+        names += [NOT_WORSE] if tested and self.no_worse_than is not None else []
+        names += ["won", "lost", "tied"] if self.has_line_scores else []
+        names += ["group"] if tested else []
+        columns = [
+            Column(name, alignment="left" if name in ("system", "set", "group") else "right", write=lambda cell: cell)
+            for name in names
+        ]
         rows = [
             [(comparison.cells(system) | of_set)[column.name] for column in columns]
             for comparison, system, of_set in self.rows()
@@ -323,8 +335,8 @@ class Comparison(formats.Tabular):
             return f"{number(value, interval)}{mark}{ends}"
 
         p, effect = system.p_value, system.effect
-        mark = "*" * sum(p < least for least in _STARS) if self.marks and p is not None else ""
-        mark += " %" if self.effect_unit == "%" and effect is not None else ""
+        mark = " %" if self.effect_unit == "%" and effect is not None else ""
+        mark += "*" * sum(p < least for least in _STARS) if self.marks and p is not None else ""
         versus = measured(effect, system.effect_interval, mark)
         score = measured(system.score, system.interval)
         is_best = self.marks and system.score == self.systems[0].score and math.isfinite(system.score)
@@ -354,26 +366,27 @@ class Comparison(formats.Tabular):
             rows.append(of_set | row | {"groups": groups, "signature": str(system.signature or "")})
         return plain_table(list(rows[0]), [list(row.values()) for row in rows])
 
-    @property
-    def unit_text(self) -> str:
-        """The unit of differences, as it is written behind a number."""
-        return "" if self.effect_unit in UNSAID else f" {self.effect_unit}"
-
     def _range(self, name: str, write: Callable[[float], str]) -> str:
         """Write the least and the greatest of a figure of the systems; "" if none has it."""
         values = [value for system in self.systems if (value := getattr(system, name)) is not None]
         return " to ".join(dict.fromkeys(map(write, (min(values), max(values))))) if values else ""
 
     def signatures(self) -> Iterator[str]:
-        return scores.signature_lines((system.name, system.signature) for system in self.systems)
+        return scores.signature_lines(
+            (" of ".join([system.name, *of_set.values()]), system.signature) for _, system, of_set in self.rows()
+        )
 
     def legend(self) -> Iterator[str]:
+        infinite, unit = self.compared < self.lines, unit_text(self.effect_unit)
         yield visible(
             f"{self.metric} ({self.unit}, {self.direction} is better) of {numbers.counted(self.lines, 'line')} of "
             f"{self.test}; the baseline is {self.names.get(self.baseline, self.baseline)}."
         )
         if self.sets:
-            yield "set: the row of all is the same comparison of the lines of all sets together."
+            yield (
+                "all: the lines of all sets together; a set counts by its number of lines. What is said below of "
+                "documents, degrees of freedom, the best of n and the minimum detectable difference is of these rows."
+            )
         if self.documents is not None:
             yield visible(
                 f"Intervals and tests are computed by document: {self.compared_documents} documents, named by the "
@@ -381,56 +394,77 @@ class Comparison(formats.Tabular):
             )
         if self.runs is not None:
             yield visible(
-                f"Outputs that differ only in {self.runs} are training runs of one system. Its score is computed "
-                "from the mean of its runs on each line; intervals and tests allow for other runs."
+                f"Outputs that differ only in {self.runs} are training runs of one system. The statistics of each "
+                "line, such as its loss, are averaged over the runs (the predictions are not). Intervals and tests "
+                "generalise to new training runs and new lines."
             )
             if self.paired_runs:
                 yield "Runs are paired: equal seeds are compared, so what a seed does to all systems cancels."
             yield f"{RUNS_SCORE}: the mean of the runs' scores and their standard deviation."
             if shares := self._range("run_share", share_text):
-                yield f"{shares} of a difference's variance is due to training runs. More lines do not reduce it."
-        if self.compared < self.lines:
-            what = "losses" if self.of_losses else "scores"
-            units = "lines" if self.documents is None else "documents"
-            yield f"p infinite: exact sign test (McNemar) of the {units} where one has more infinite {what}."
+                yield (
+                    f"{shares} of the variance of the estimated difference is due to training runs; more lines do "
+                    "not reduce it."
+                )
+        if infinite:
+            yield "p infinite: exact sign test of the numbers of infinite losses or scores. Groups allow for it, too."
             if self.is_tested:
                 yield (
-                    f"Differences and p are of the lines compared, without infinite {what} in the system and in the "
-                    f"baseline; the rest is of all {self.lines}."
+                    "Differences, their tests and score there are of the lines compared, which are finite in both "
+                    "outputs; none is shown if it favours the output with more infinite losses or scores. All other "
+                    f"columns are of all {self.lines} lines."
                 )
-                yield "score there: of the lines compared."
-                yield f"{DIFFERENCE}: none is shown where it favours the one of the two with more infinite {what}."
-        better, much = ("a lower loss", "lower") if self.of_losses else ("a better score", "better")
-        yield f"won: lines with {better} than the baseline's; the score also depends on how much {much}."
+        if self.of_losses:
+            yield "won: lines with a lower loss than the baseline's; the score also depends on how much lower."
+        elif self.has_line_scores:
+            yield f"won: lines with a better {self.metric} of their own; the score is of all lines together."
         if self.is_tested:
             if self.effect_unit == "%":
                 yield f"{DIFFERENCE}: how much the score is above (+) or below (-) the baseline's, in per cent of it."
-            is_by_line = self.documents is None and self.runs is None
             degrees = self._range("degrees_of_freedom", lambda value: numbers.significant(value, 2))
-            of_degrees = "" if is_by_line or not degrees else f", {degrees} degrees of freedom"
-            yield f"p: {self.method}{of_degrees}, two-sided, against the baseline."
-            also = "; the numbers of infinite losses are tested, too" if self.compared < self.lines else ""
-            correction = f"(all pairs, Holm's correction, 5 % level{also})"
-            yield f"group: systems that share a letter do not differ significantly {correction}."
+            of_test = f", {degrees} degrees of freedom" if degrees and "exact" not in self.method else ""
+            yield f"p: of no difference from the baseline, two-sided; {self.method}{of_test}."
+            yield (
+                "group: systems that share a letter do not differ significantly (all pairs, Holm's correction, 5 % "
+                "level)."
+            )
         if self.optimism is not None:
             yield (
-                f"best of {self.tries}: of {self.tries} equally good systems, as alike as these, the best would seem "
-                f"better than their mean by {numbers.significant(self.optimism, 2)} {self.unit}, by chance."
+                f"best of {self.tries}: if all {self.tries} were equally good and as correlated as these, the best "
+                f"would on average score {numbers.significant(self.optimism, 2)}{unit_text(self.unit)} better than "
+                "their mean (selection by chance)."
             )
         if self.no_worse_than is not None:
-            margin = f"worse than the baseline by less than {self.no_worse_than:g}{self.unit_text}, or better"
-            yield f"{NOT_WORSE}: {margin} (one-sided test with its p-value, 5 % level)."
-        if detectable := self._range("least_detectable", lambda value: numbers.significant(value, 2)):
-            meaning = "a true difference of this size would be significant in about 80 % of such test sets"
-            yield f"Least detectable difference: {detectable}{self.unit_text} ({meaning})."
+            yield (
+                f"{NOT_WORSE}: non-inferiority test with a margin of {self.no_worse_than:g}{unit} (one-sided p, 5 % "
+                "level, not corrected for the number of systems)."
+            )
+        if detectable := self._range("least_detectable", self.detectable_text):
+            yield f"Minimum detectable difference: {detectable} (80 % power, 5 % level)."
         if self.detect is not None and (needed := self._range("lines_needed", lambda value: f"{value:,.0f}")):
             needed += " such lines (inf: only more training runs help)" if "inf" in needed else " such lines"
-            yield f"To detect a difference of {self.detect:g}{self.unit_text} in 80 % of cases takes about {needed}."
+            yield f"To detect a difference of {self.detect:g}{unit} in 80 % of cases takes about {needed}."
         if self.marks:
             yield "bold: the best score."
-        if self.marks and self.is_tested:
-            stars = ", ".join(f"{'*' * count} p < {p}" for count, p in enumerate(_STARS, 1))
-            yield f"{stars}, against the baseline, not corrected for the number of systems."
+            if self.is_tested:
+                yield (
+                    "* p < 0.05, ** p < 0.01, *** p < 0.001, against the baseline, not corrected for the number of "
+                    "systems."
+                )
+
+    def detectable_text(self, difference: float) -> str:
+        """Write a least detectable difference; a ratio in both directions, as far from 1 on the log scale."""
+        text = f"{numbers.significant(difference, 2)}{unit_text(self.effect_unit)}"
+        if self.effect_unit != "%":
+            return text
+        sign = 1 if self.direction == "lower" else -1
+        better = 1 / max(TINY, 1 / difference + sign / 100)
+        return f"{text} worse or {numbers.significant(better, 2)} % better"
+
+
+def unit_text(unit: str) -> str:
+    """Write a unit behind a number; some are not written."""
+    return "" if unit in UNSAID else f" {unit}"
 
 
 def compare_systems(
@@ -468,7 +502,7 @@ def compare_systems(
         if sample.runs:
             runs = sample.runs[n]
             run_scores = runs.scores(runs.totals())[0]
-            deviation = float(run_scores.std(ddof=1)) if runs.systems > 1 else None
+            deviation = float(run_scores.std(ddof=1)) if runs.systems > 1 and np.isfinite(run_scores).all() else None
             system = replace(system, runs=runs.systems, run_mean=float(run_scores.mean()), run_deviation=deviation)
         if n == baseline:
             return system
@@ -561,9 +595,9 @@ def compare(
 
     ``baseline`` is an output's name or path, its index, or a shorter name that fits only one output: ``"unigram"`` or
     ``"model=unigram"`` for ``out-model=unigram.tsv``. By default, it is the best output of ``geval baseline`` or,
-    without one, the first that was neither tuned nor mixed. For metrics that are not made from one mean loss,
-    ``samples`` is the number of resamples for intervals and approximate randomisation, and ``seed`` is for the random
-    numbers; ``progress`` is called now and then.
+    without one, the first that was neither tuned nor mixed. For corpus-level metrics such as correlations,
+    ``samples`` is the number of bootstrap resamples, and ``seed`` is for the random numbers; ``progress`` is called
+    now and then.
 
     ``documents`` is a column of the input (its name or number, from 1), columns that nest (``"FileId,Newspaper"``
     means the coarsest) or one value per line: lines with the same value belong together, and intervals and tests are
@@ -580,7 +614,8 @@ def compare(
 
     Raises UsageError for fewer than two evaluations or systems, other values, different answers or metrics, an
     unknown baseline, column or parameter, samples, a seed or a difference out of range, a single document or run,
-    different seeds of paired runs, and fewer tries than systems; LineCountError for different numbers of lines.
+    different seeds of paired runs, and tries that are fewer than systems, with ``runs`` or without a mean loss;
+    LineCountError for different numbers of lines.
     """
     evaluations = scores.checked_evaluations(outputs, "compare")
     config.check_sampling(samples, seed)
@@ -608,9 +643,14 @@ def compare(
     sample = sample_of(metric, statistics, of_line)
     if runs is not None:
         if np.isnan(sample.line_figures()).any():
-            raise UsageError(message=f"training runs cannot be compared by {metric.name}: it is not of single lines")
+            raise UsageError(
+                message=f"training runs do not work with {metric.name}, which is not computed from contributions of "
+                "single lines\n  use a mean loss, Accuracy, F1 or BLEU"
+            )
         samples_of_runs = tuple(sample_of(metric, one, of_line) for one in of_runs)
         sample = replace(sample, runs=samples_of_runs, paired_runs=paired_runs)
+    if tries and (runs or not sample.is_of_mean_loss):
+        raise UsageError(message="the best of many tries is estimated only for a mean loss, without training runs")
     systems, groups = compare_systems(
         Estimator(sample, samples, seed, progress),
         [metric.value(system) for system in statistics],
@@ -698,16 +738,17 @@ def _joined(evaluations: Sequence[scores.Evaluation]) -> scores.Evaluation:
 
 def _method(sample: LineSample, samples: int, seed: int) -> str:
     """Name the test of a sample's pairs."""
+    units = "lines" if sample.documents is None else "documents"
     if sample.is_drawn:
-        return f"paired t test with the bootstrap's standard error ({samples:,} samples, seed {seed})"
+        return f"paired t test with a bootstrap standard error ({samples:,} resamples of the {units}, seed {seed})"
     figures = "" if sample.is_of_mean_loss else " of the lines' jackknife pseudo-values"
     if sample.runs:
-        units = "lines" if sample.documents is None else "documents"
-        return f"{'paired ' * sample.paired_runs}t test{figures} over training runs and {units}"
+        crossed = f"with crossed variances of training runs and {units} (Obuchowski and Rockette)"
+        return f"{'paired ' * sample.paired_runs}t test{figures} {crossed}"
     if sample.documents is not None:
         return f"cluster-robust paired t test (CR2){figures}"
     if sample.is_of_shares:
-        return "exact binomial test (McNemar) of the lines that one of the two gets right"
+        return "exact McNemar test (binomial test of the lines that only one of the two gets right)"
     if sample.is_of_mean_loss and sample.lines <= MAX_SIGNED:
         return "exact sign-flip test of the lines"
     return f"paired t test{figures or ' by line'}, corrected for skewness (Hall)"
@@ -793,7 +834,7 @@ def _notes(
         yield f"{some_of([*others, last], 3) if len(others) > 3 else all_of} have the same {what} on every line"
     if not together:
         yield f"no line has a finite {what} in two systems: there is no difference to test"
-    degrees = min((one.degrees_of_freedom or math.inf for one in comparison.systems), default=math.inf)
+    degrees = min(one.degrees_of_freedom or math.inf for one in comparison.systems)
     if comparison.compared_documents is not None and runs is None and degrees < FEW_DEGREES:
         count = comparison.compared_documents
         reason = "few" if degrees > (count - 1) / 2 else "of very unequal sizes"

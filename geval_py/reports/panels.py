@@ -18,7 +18,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining import losses
 from geval_py.explaining.calibration import Calibration, claim_sentence
-from geval_py.explaining.comparison import UNSAID, Comparison, System
+from geval_py.explaining.comparison import Comparison, System, unit_text
 from geval_py.explaining.losses import Outcome
 from geval_py.explaining.mixing import Change, Mixture, improve
 from geval_py.explaining.significance import LEVEL, MIN_LINES, Interval
@@ -207,8 +207,7 @@ def _against_references(report: Report) -> str:
         elif score.unit in ("words", "probability"):
             how = f"{high / low:,.1f} times {how}" if low and math.isfinite(high) else how
         else:
-            unit = "" if score.unit in UNSAID else f" {score.unit}"
-            how = f"{figure(high - low)}{unit} {how}" if math.isfinite(high) else how
+            how = f"{figure(high - low)}{unit_text(score.unit)} {how}" if math.isfinite(high) else how
         parts.append(f"{how} {name} ({figure(reference)})")
     joined = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
     return joined and f"{short(score.name)} {figure(score.value)}: {joined}."
@@ -230,7 +229,7 @@ def comparison_panel(report: Report) -> Panel | None:
     sentences = [_verdict(system, comparison) for system in others[:3]]
     first = others[0]
     if first.least_detectable is not None and first.least_detectable < math.inf:
-        detectable = f"{figure(first.least_detectable)}{comparison.unit_text}"
+        detectable = comparison.detectable_text(first.least_detectable)
         sentences.append(f"A true difference of {detectable} would be significant in about 80 % of such test sets.")
     intervals = (one.effect_interval for one in others if one.effect_interval is not None)
     interval = next((f", with a {interval_text(one)}" for one in intervals), "")
@@ -270,7 +269,7 @@ def differences(comparison: Comparison) -> tuple[list[ChartRow], Chart | None]:
             colour = colours[_is_better(system, comparison)]
             rows.append(ChartRow(names[system.name], value, low, high, colour=colour))
     drawn = [row for row in rows if not math.isnan(row.value)]
-    title = f"difference in {comparison.effect_unit}" if comparison.unit_text else "difference"
+    title = f"difference in {comparison.effect_unit}" if unit_text(comparison.effect_unit) else "difference"
     name = names[comparison.baseline]
     return rows, dots(drawn, title=title, rule=0.0, rule_name=name) if drawn else None
 
@@ -288,7 +287,7 @@ def _verdict(system: System, comparison: Comparison) -> str:
         if not system.compared:
             return f"{name} cannot be compared: no line is finite in both."
         return f"{name} has {system.infinite} infinite losses, which other lines do not make up for."
-    by = f"by {figure(abs(system.effect))}{comparison.unit_text}"
+    by = f"by {figure(abs(system.effect))}{unit_text(comparison.effect_unit)}"
     if better is None:
         return f"{name} differs {by}, which may be chance (p {p_value(system.p_value)})."
     won = f"it wins {percent(system.won or 0.0)} of the lines"

@@ -1,6 +1,7 @@
 """How much better the best of equally good systems seems, against what simulated systems show."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -75,8 +76,11 @@ def test_the_table_says_how_much_of_it_is_chance():
     ]
     compared = compare(outputs, tries=60)
     assert (compared.tries, compared.optimism > compare(outputs).optimism) == (60, True)
-    best = "best of 60: of 60 equally good systems, as alike as these, the best would seem better than their mean by"
-    assert best in str(compared)
+    best = "best of 60: if all 60 were equally good and as correlated as these, the best would on average score "
+    assert re.search(best + r"0\.\d+ nats better than their mean \(selection by chance\)", str(compared))
     with pytest.raises(UsageError) as caught:
         compare(outputs, tries=4)
     assert str(caught.value) == "4 tries are fewer than the 5 systems that are compared"
+    with pytest.raises(UsageError) as caught:
+        compare([score(["the"] * 5, ["the"] * 5, metric="BLEU")] * 3, tries=60)
+    assert str(caught.value) == "the best of many tries is estimated only for a mean loss, without training runs"

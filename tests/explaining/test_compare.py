@@ -5,6 +5,7 @@ import io
 import json
 import math
 import re
+import shutil
 import sys
 from array import array
 from dataclasses import replace
@@ -494,7 +495,9 @@ def test_config_txt_is_honoured(challenge, compared):
     _, out, _ = compared("--samples", "100", "--seed", "0", "-m", "BLEU")
     assert "\nBLEU (share, higher is better) of 40 lines of dev-0; " in out
     spearman = compared("--samples", "100", "-m", "NMI")[1]
-    assert "p: paired t test with the bootstrap's standard error (100 samples, seed 7), two-sided" in spearman
+    test = "paired t test with a bootstrap standard error (100 resamples of the lines, seed 7)"
+    assert f"\np: of no difference from the baseline, two-sided; {test}.\n" in spearman
+    assert "won" not in spearman  # since no line has an NMI
 
 
 def test_other_directories(challenge, compared, monkeypatch, tmp_path_factory):
@@ -536,20 +539,56 @@ def test_infinite_losses_in_the_table(challenge, compared):
         "out-model=two.tsv", "Infinity [3.326, Infinity]", "1", "1.0000", "39", "3.326",
     ]  # fmt: skip
     legend = (
-        "Differences and p are of the lines compared, without infinite losses in the system and in the baseline; "
-        "the rest is of all 40."
+        "Differences, their tests and score there are of the lines compared, which are finite in both outputs; none is "
+        "shown if it favours the output with more infinite losses or scores. All other columns are of all 40 lines."
     )
-    sign_test = "p infinite: exact sign test (McNemar) of the lines where one has more infinite losses."
-    assert f"\n{sign_test}\n" in out
-    assert f"\n{legend}\nscore there: of the lines compared.\n" in out
+    sign_test = "p infinite: exact sign test of the numbers of infinite losses or scores. Groups allow for it, too."
+    assert f"\n{sign_test}\n{legend}\n" in out
     assert f"\n{legend}\n" in compared("-t", "dev-0", "--samples", "100", "--format", "markdown")[1]
     latex = compared("-t", "dev-0", "--samples", "100", "--format", "latex")[1]
     assert f"\n% {legend}\n" in latex
-    assert "\n% score there" not in latex
+    assert "\n% p infinite" not in latex
     assert r"model=two & $\infty$ [3.326, $\infty$] & 1 & $" in latex
     left_out = "p infinite, compared, score there, won, lost, tied"
     assert f"\n% Left out, since a page is narrow: {left_out}. CSV and JSON have them.\n" in latex
     assert err == ("geval: note: `./dev-0/out-model=two.tsv`: the loss of 1 of 40 lines is infinite\n")
+
+
+@pytest.mark.parametrize("metric", ["LogLoss", "LogLossHashed", "PerplexityHashed"])
+@pytest.mark.parametrize("words", [[], ["--runs", "seed"], ["-t", "dev-1"]])
+@pytest.mark.parametrize("format", ["text", "markdown", "latex", "html", "csv", "json"])
+def test_an_infinite_loss_is_shown_in_every_format(metric, words, format, challenge, compared):
+    """Formatting the difference must not depend on numpy's types."""
+    finite = guess(lambda n: 0.3 + 0.2 * math.sin(n))
+    for seed in (1, 2):
+        write(challenge, f"out-model=zebra,seed={seed}.tsv", [*finite[: LINES - seed], *["zebra:1"] * seed])
+    shutil.copytree(challenge / "dev-0", challenge / "dev-1")
+    status, out, _ = compared(
+        "-t", "dev-0", "--metric", metric, "--baseline", "good", "--format", format, "--precision", "3", *words
+    )
+    assert (status, "zebra" in out, "± NaN" in out) == (0, True, False)
+
+
+@INFINITE
+@pytest.mark.filterwarnings("ignore:.*not in a vocabulary")
+@pytest.mark.parametrize("metric", ["LogLoss", "PerplexityHashed", "BLEU", "NMI"])
+def test_figures_are_python_numbers(metric, challenge):
+    write(challenge, "out-model=two.tsv", [*guess(lambda n: 0.3)[1:], "zebra:1"])
+    comparison = compare(evaluations(challenge, "good", "two", metric=metric), samples=100, no_worse_than=5, detect=5)
+    figures = [value for system in comparison.systems for value in vars(system).values()]
+    assert not [value for value in figures if isinstance(value, np.generic)]
+
+
+@pytest.mark.parametrize(("metric", "documents", "test"), [
+    ("PerplexityHashed", None, "paired t test by line, corrected for skewness (Hall), 39 degrees of freedom"),
+    ("PerplexityHashed", "1", "cluster-robust paired t test (CR2), 9.0 degrees of freedom"),
+    ("Accuracy", None, "exact McNemar test (binomial test of the lines that only one of the two gets right)"),
+])  # fmt: skip
+def test_the_test_that_the_legend_names(metric, documents, test, challenge, compared):
+    (challenge / "dev-0/in.tsv").write_text("".join(f"{n // 4}\n" for n in range(LINES)))
+    words = ["--no-documents"] if documents is None else ["--documents", documents]
+    out = compared("-t", "dev-0", "-m", metric, *words, "good", "one")[1]
+    assert f"\np: of no difference from the baseline, two-sided; {test}.\n" in out
 
 
 @INFINITE

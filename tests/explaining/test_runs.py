@@ -178,7 +178,10 @@ def test_a_corpus_has_no_runs(challenge):
     ]
     with pytest.raises(UsageError) as error:
         compare(systems, runs="seed")
-    assert str(error.value) == "training runs cannot be compared by Pearson: it is not of single lines"
+    assert str(error.value) == (
+        "training runs do not work with Pearson, which is not computed from contributions of single lines\n"
+        "  use a mean loss, Accuracy, F1 or BLEU"
+    )
 
 
 def test_the_command(challenge, geval):
@@ -189,17 +192,21 @@ def test_the_command(challenge, geval):
     assert "only differ" not in err
     assert re.match(r"out-model=c.tsv        2     +[0-9.]+ ± [0-9.]+  ", rows[0])
     assert "runs' mean ± sd: the mean of the runs' scores and their standard deviation.\n" in out
-    assert "p: t test over training runs and lines, " in out
+    crossed = "t test with crossed variances of training runs and lines (Obuchowski and Rockette), "
+    assert f"p: of no difference from the baseline, two-sided; {crossed}" in out
     assert (
-        "Outputs that differ only in seed are training runs of one system. Its score is computed from the mean of its "
-        "runs on each line; intervals and tests allow for other runs.\n" in out
+        "Outputs that differ only in seed are training runs of one system. The statistics of each line, such as its "
+        "loss, are averaged over the runs (the predictions are not). Intervals and tests generalise to new training "
+        "runs and new lines.\n" in out
     )
-    assert "of a difference's variance is due to training runs. More lines do not reduce it.\n" in out
     assert (
-        "not worse: worse than the baseline by less than 0.5 %, or better (one-sided test with its p-value, "
-        "5 % level).\n" in out
+        " of the variance of the estimated difference is due to training runs; more lines do not reduce it.\n" in out
     )
-    assert "Least detectable difference: " in out
+    assert (
+        "not worse: non-inferiority test with a margin of 0.5 % (one-sided p, 5 % level, not corrected for the number "
+        "of systems).\n" in out
+    )
+    assert re.search(r"Minimum detectable difference: [\d.]+ % worse or [\d.]+ % better", out)
     assert "To detect a difference of 0.1 % in 80 % of cases takes about inf such lines (inf: only more" in out
     assert " yes (<0.0001) " in out
     systems = json.loads(run("--runs", "seed", "--format", "json")[1])["systems"]
@@ -271,7 +278,7 @@ def test_a_common_effect_of_the_seed_cancels(challenge, geval):
         "compare", "-t", "dev-0", "out-model=a*", "out-model=b,seed=[012].tsv", "--runs", "seed", "--paired-runs"
     )
     assert "Runs are paired: equal seeds are compared, so what a seed does to all systems cancels.\n" in out[1]
-    assert "p: paired t test over training runs and lines, " in out[1]
+    assert "; paired t test with crossed variances of training runs and lines (Obuchowski and Rockette), " in out[1]
 
 
 def test_so_many_lines_detect_a_difference():

@@ -82,13 +82,30 @@ def test_the_command(challenge, geval):
         [f"out-{o}.tsv", s] for o in ("better", "same") for s in ("dev-0", "dev-1", "all")
     ]
     assert "\nLogLoss (nats, lower is better) of 300 lines of dev-0, dev-1; the baseline is out-same.tsv.\n" in out
-    assert "\nset: the row of all is the same comparison of the lines of all sets together.\n" in out
+    all_lines = (
+        "all: the lines of all sets together; a set counts by its number of lines. What is said below of documents, "
+        "degrees of freedom, the best of n and the minimum detectable difference is of these rows."
+    )
+    assert f"\n{all_lines}\n" in out
     document = json.loads(
         geval("compare", *words, "--format", "json", "--no-worse-than", "0.1", "--name", "same=A")[1]
     )
     assert [one["test"] for one in document["sets"]] == ["dev-0", "dev-1"]
     assert document["systems"][0]["p_no_worse"] < 0.05
     assert len(geval("compare", *words, "--format", "csv")[1].splitlines()) == 7
+
+
+def test_marks_and_names_are_those_of_all_rows(challenge):
+    """Each set's best score is bold, and each significant difference has stars."""
+    result = compared(challenge, documents=False).with_names({"better": "Ours"})
+    rows = [row.split(" & ") for row in result.to_latex().splitlines() if " & " in row][1:]
+    assert [(name, of_set) for name, of_set, *_ in rows] == [
+        (name, of_set) for name in ("Ours", "same") for of_set in ("dev-0", "dev-1", "all")
+    ]
+    assert [r"\textbf{" in score for _, _, score, *_ in rows] == [True] * 3 + [False] * 3
+    assert ["$^{***}$" in row[3] for row in rows] == [True] * 3 + [False] * 3
+    assert result.to_markdown().count("| **") == 3
+    assert result.to_latex().count("% out-better.tsv of dev-1: metric:LogLoss|") == 1
 
 
 def test_several_challenges(challenge, geval):
