@@ -230,7 +230,7 @@ def comparison_panel(report: Report) -> Panel | None:
     first = others[0]
     if first.least_detectable is not None and first.least_detectable < math.inf:
         detectable = comparison.detectable_text(first.least_detectable)
-        sentences.append(f"A true difference of {detectable} would be significant in about 80 % of such test sets.")
+        sentences.append(f"The minimum detectable difference is {detectable} (80 % power, 5 % level).")
     intervals = (one.effect_interval for one in others if one.effect_interval is not None)
     interval = next((f", with a {interval_text(one)}" for one in intervals), "")
     rows, chart = differences(comparison)
