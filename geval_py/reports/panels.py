@@ -290,8 +290,8 @@ def _verdict(system: System, comparison: Comparison) -> str:
     by = f"by {figure(abs(system.effect))}{unit_text(comparison.effect_unit)}"
     if better is None:
         return f"{name} differs {by}, which may be chance (p {p_value(system.p_value)})."
-    won = f"it wins {percent(system.won or 0.0)} of the lines"
-    return f"{name} is {'better' if better else 'worse'} {by} (p {p_value(system.p_value)}); {won}."
+    won = f"; it wins {percent(system.won or 0.0)} of the lines" if comparison.has_line_scores else ""
+    return f"{name} is {'better' if better else 'worse'} {by} (p {p_value(system.p_value)}){won}."
 
 
 # Where the loss comes from

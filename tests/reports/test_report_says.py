@@ -66,3 +66,9 @@ def test_on_the_gazette(gazette):
 def test_on_translations(page_of, metric):
     text = without_version(said(page_of(metric, "middling", "good", "bad")))
     assert text == (EXPECTED / f"translations-{metric}.txt").read_text()
+
+
+def test_no_line_is_won_by_a_corpus_level_metric(page_of):
+    text = said(page_of("NMI", "middling", "good", "bad"))
+    assert "The minimum detectable difference is " in text
+    assert "it wins" not in text
