@@ -832,22 +832,22 @@ def _notes(
         *others, last = (names[n] for n in same)
         all_of = f"{visible(', '.join(others))} and {visible(last)}"
         yield f"{some_of([*others, last], 3) if len(others) > 3 else all_of} have the same {what} on every line"
-    if not together:
-        yield f"no line has a finite {what} in two systems: there is no difference to test"
     degrees = min(one.degrees_of_freedom or math.inf for one in comparison.systems)
     if comparison.compared_documents is not None and runs is None and degrees < FEW_DEGREES:
         count = comparison.compared_documents
         reason = "few" if degrees > (count - 1) / 2 else "of very unequal sizes"
         power = f"the test by document has little power ({degrees:.1f} degrees of freedom)"
         yield f"{power}, since the {count} documents are {reason}"
-    if 0 < together < MIN_TESTED_LINES:
-        yield f"a test on {numbers.counted(together, 'line')} is not reliable"
     few = {
         system.name: count
         for system in comparison.systems
         if 0 < (count := round(((system.won or 0.0) + (system.lost or 0.0)) * lines)) < MIN_TESTED_LINES
     }
-    if together >= MIN_TESTED_LINES and few:
+    if not together:
+        yield f"no line has a finite {what} in two systems: there is no difference to test"
+    elif together < MIN_TESTED_LINES:
+        yield f"a test on {numbers.counted(together, 'line')} is not reliable"
+    elif few:
         most = f"{'at most ' * (len(few) > 1)}{numbers.counted(max(few.values()), 'line')}"
         differ = f"{some_of(list(few))} and the baseline differ on {most}"
         yield f"{differ}: the interval of the difference may be too narrow"
