@@ -27,12 +27,9 @@ from typing import Any
 
 from geval_py.errors import MalformedLineError
 from geval_py.scoring.metrics.base import Array, LineScore, LineStatistics, Number, Places, Row, joined_columns
-from geval_py.scoring.metrics.columns import malformed, number_of
+from geval_py.scoring.metrics.columns import Partial, malformed, number_of
 
 EARTH_KM = 6371.0  # GEval's
-NO_POINT = "cannot parse line with {} of sphere"  # GEval's own bracketed messages, of one coordinate or of both
-COORDINATES = ("longitude", "latitude")
-NO_INTERVAL = "cannot parse interval"
 
 
 def squared_error(number: float, answer: float) -> float:
@@ -62,19 +59,40 @@ def against_interval(error: Callable[[float, float], float], number: float, inte
     return error(number, low if number < low else min(number, high))
 
 
-def read_interval(text: str, line: int) -> list[float]:
-    """Read the two ends of an interval; raises MalformedLineError."""
-    ends = text.split(",")
-    numbers, column, hint = [], 1, "an interval is two numbers with a comma between them: `1592,1593.5`"
-    for end in ends:
+def read_pair(
+    separator: str, whole: str, parts: tuple[str, str], hint: str, text: str, line: int
+) -> tuple[float, float]:
+    """Read two numbers; raises MalformedLineError with a message on the ``whole`` line or on one of its ``parts``."""
+    fields, numbers, column = text.split(separator), [], 1
+    if len(fields) != 2:
+        raise malformed(whole, text, line, hint)
+    for part, field in zip(parts, fields, strict=True):
         try:
-            numbers.append(number_of(end, line))
-        except MalformedLineError:
-            raise malformed(NO_INTERVAL, text, line, hint, column, end) from None
-        column += len(end) + 1
-    if len(ends) != 2:
-        raise malformed(NO_INTERVAL, text, line, hint)
-    return numbers
+            numbers.append(number_of(field, line))
+        except MalformedLineError as error:
+            error.reason, error.hint, error.text, error.column = part, hint, text, column + error.column - 1
+            raise
+        column += len(field) + 1
+    return numbers[0], numbers[1]
+
+
+# The messages are GEval's own.
+NO_INTERVAL = "cannot parse interval"
+NO_POINT = "cannot parse line with {} of sphere"
+read_interval = Partial(
+    read_pair,
+    ",",
+    NO_INTERVAL,
+    (NO_INTERVAL, NO_INTERVAL),
+    "an interval is two numbers with a comma between them: `1592,1593.5`",
+)
+read_point = Partial(
+    read_pair,
+    "\t",
+    NO_POINT.format("longitude and latitude"),
+    (NO_POINT.format("longitude"), NO_POINT.format("latitude")),
+    "a longitude and a latitude, in degrees, are written with a TAB between them: `19.94<TAB>50.06`",
+)
 
 
 def lower_bound(expected: str) -> str:
@@ -144,19 +162,3 @@ def haversine(point: Sequence[float], answer: Sequence[float]) -> float:
     longitude, latitude = (math.radians(a) - math.radians(b) for a, b in zip(point, answer, strict=True))
     h = math.sin(longitude / 2) ** 2 + math.cos(latitude) ** 2 * math.sin(latitude / 2) ** 2
     return 2 * math.asin(min(1.0, math.sqrt(h))) * EARTH_KM
-
-
-def read_point(text: str, line: int) -> tuple[float, float]:
-    """Read a longitude, a TAB and a latitude, in degrees; raises MalformedLineError."""
-    fields = text.split("\t")
-    if len(fields) != 2:
-        hint = "a longitude and a latitude, in degrees, are written with a TAB between them: `19.94<TAB>50.06`"
-        raise malformed(NO_POINT.format(" and ".join(COORDINATES)), text, line, hint)
-    numbers = []
-    for name, field, column in zip(COORDINATES, fields, (1, len(fields[0]) + 2), strict=True):
-        try:
-            numbers.append(number_of(field, line))
-        except MalformedLineError as error:
-            error.reason, error.text, error.column = NO_POINT.format(name), text, error.column + column - 1
-            raise
-    return numbers[0], numbers[1]
