@@ -125,11 +125,8 @@ class Metric:
         They have the shape of arrays without its last dimension: (lines,) or (batch, sequence). Raises as a call
         does, and UsageError for a metric that is not made from losses.
         """
-        if not self._metric.measure.of_losses:
-            names = ", ".join(self._metric.measure.columns)
-            raise UsageError(message=f"{self.name} is not made from losses, but from {names}")
         statistics, _, shape = self._statistics_of(predictions, references, lines, **numbers)
-        return np.array(statistics.columns[0] if statistics.columns else ()).reshape(shape)
+        return np.array(self._metric.losses(statistics, self.name)).reshape(shape)
 
     def update(
         self,

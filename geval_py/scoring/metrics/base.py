@@ -18,6 +18,7 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from geval_py.errors import UsageError
 from geval_py.reading.lines import Bytes
 from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS
 from geval_py.scoring.kernel import backends
@@ -161,7 +162,7 @@ class Measure(NamedTuple):
     @property
     def in_nats(self) -> bool:
         """Whether its losses are negative logarithms of probabilities, not misses."""
-        return self.of_losses and self.unit != "share"
+        return self.columns == LOSSES and self.unit != "share"
 
 
 class Metric(NamedTuple):
@@ -225,6 +226,12 @@ class Metric(NamedTuple):
     def needs_candidates(self) -> bool:
         """Whether it compares the answer with other words, and so is not made from the answers' probabilities."""
         return "loss" not in self.measure.columns or (self.unit == "share" and not self.needs_input)
+
+    def losses(self, statistics: LineStatistics, name: str) -> array[float]:
+        """Return the losses of lines; raises UsageError, with the ``name`` of the metric, if it has others."""
+        if not self.measure.of_losses:
+            raise UsageError(message=f"{name} is not made from losses, but from {', '.join(self.measure.columns)}")
+        return statistics.columns[0] if statistics.columns else array("d")
 
     def value(self, statistics: LineStatistics) -> float:
         """Compute the score of a table."""

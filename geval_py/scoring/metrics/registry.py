@@ -162,6 +162,7 @@ _ON_EXACT_WORDS = "the same, on exact words and a vocabulary"
 _RIGHT_NGRAMS, _NGRAMS = (tuple(f"{what}_{n}" for n in range(1, 5)) for what in ("right", "all"))
 _CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "reference", "right"))
 _WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("all", "reference", "right")))
+_error_rate = partial(sum_measure, texts.error_rate, "edits", best=0.0, worst=inf)
 _SQUARED_DISTANCE = Partial(regression.against_interval, regression.squared_error)
 _ROOT_SQUARED = error_measure(regression.root_mean, "squared_error", unit=OF_ANSWERS)
 _SQUARED = error_measure(mean, "squared_error", unit="its square")
@@ -206,11 +207,8 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     _of_sacrebleu("chrF++", "the same, with words and pairs of words", *_WORDS_TOO),
     _of_sacrebleu("TER", "sacreBLEU's translation edit rate", "edits", "words", unit="percent",
                   best=0.0, worst=inf),
-    _edits("WER", texts.word_errors,
-           sum_measure(texts.error_rate, "edits", "words", unit="per word", best=0.0, worst=inf), "word error rate"),
-    _edits("CER", texts.character_errors,
-           sum_measure(texts.error_rate, "edits", "characters", unit="per character", best=0.0, worst=inf),
-           "character error rate"),
+    _edits("WER", texts.word_errors, _error_rate("words", unit="per word"), "word error rate"),
+    _edits("CER", texts.character_errors, _error_rate("characters", unit="per character"), "character error rate"),
     _edits("WAR", texts.word_errors, sum_measure(texts.right_rate, "edits", "words", worst=-inf),
            "1 minus the word error rate"),
     _edits("CAR", texts.character_errors, sum_measure(texts.right_rate, "edits", "characters", worst=-inf),
