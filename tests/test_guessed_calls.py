@@ -56,7 +56,7 @@ GUESSED = {  # what is said, and of which calls
     "a vocabulary is a list of words, in the order of columns, or a dict of words with their ids, not {'the'}": [
         lambda: Metric("PerplexityHashed", vocabulary={"the"}),
     ],
-    "compare(one, other) takes several evaluations or a list of them, not one evaluation": [lambda: compare(scored())],
+    "compare(one, other) takes several evaluations or a list of them, not <Evaluation of out-m…174.595, 212 lines>": [lambda: compare(scored())],
     "compare(one, other) takes several evaluations or a list of them, not 5": [lambda: compare(5)],
     "an evaluation is wanted, as evaluate(…) gives it, not 'out.tsv'": [
         lambda: improve("out.tsv"), lambda: calibration("out.tsv"),

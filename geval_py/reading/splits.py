@@ -78,8 +78,10 @@ class Split(NamedTuple):
         """The first name of the header of answers and outputs."""
         return first_name(self.out_header)
 
-    def missing_input(self, hint: str) -> DataError:
+    def missing_input(self, hint: str) -> DataError | UsageError:
         """Return the error for an input that is needed: that it is not there, or why it could not be found."""
+        if not self.input_place:
+            return UsageError(message=f"{hint}, and there is no input: give inputs=…")
         try:
             find_file(self.input_place)
         except DataError as error:
@@ -131,7 +133,7 @@ def locate(task: Task) -> Split:
     try:
         if task.input_file is None and task.expected_file is not None and os.path.isfile(expected):
             input_file = find_file(beside)
-        if input_file is None and (directory or task.input_file or task.needs_input):
+        if not input_file and (directory or task.input_file or task.needs_input):
             file = task.input_file or (None if directory else beside)
             input_file = _find(directory, task.test_name, file, INPUT_FILE, "the input")
     except DataError as error:  # as a link of git-annex whose content is not here
@@ -142,7 +144,7 @@ def locate(task: Task) -> Split:
         name=task.test_name if in_set and directory else expected,
         expected=answers_at(expected, task.selector),
         outputs=outputs,
-        input=None if input_file is None else _input_at(input_file, task.selector),
+        input=_input_at(input_file, task.selector) if input_file else None,
         input_place=place,
         in_header=read_header(directory, task.in_header),
         out_header=read_header(directory, task.out_header),
@@ -155,8 +157,8 @@ def _find(directory: str, test_name: str, name: str | None, default: str, what: 
     """Find a file in DIRECTORY/TEST; a name may also be a path, and is one if the directory is ""."""
     folder = os.path.join(directory, test_name)
     find = find_answers if default == EXPECTED_FILE else find_file
-    path = find(join(folder, name or default)) or (find(name) if name is not None else None)
-    if path is not None:
+    path = find(join(folder, name or default)) or (find(name) if name else None)
+    if path:
         return path
     is_path = name is not None and (not directory or os.path.isdir(os.path.dirname(name)))
     is_pair = name is not None and not os.path.isfile(join(directory, CONFIG_FILE))  # of no challenge

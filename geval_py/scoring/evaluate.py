@@ -39,7 +39,7 @@ from geval_py.scoring.metrics.base import (
     StatisticsColumn,
     find_in_family,
 )
-from geval_py.scoring.scores import Evaluation, Score, check_input_length, without_faults
+from geval_py.scoring.scores import FEATURE_OF_INPUT, Evaluation, Score, check_input_length, without_faults
 from geval_py.tables.numbers import counted
 from geval_py.text import named, nearest, visible
 from geval_py.version import installs
@@ -188,13 +188,11 @@ def score_output(
 
 def _reads_input(split: Split, plans: Sequence[MetricPlan], selections: Iterable[SelectedLines]) -> bool:
     """Return whether a metric or a filter needs the input; raises MissingFileError and UsageError without it."""
-    needing = next((plan.metric.name for plan in plans if plan.metric.needs_input), None)
-    is_filtered = any(selection.filter.needs_input for selection in selections)
-    if split.input is None and needing:
-        raise split.missing_input(f"{needing} compares its lines with the answers")
-    if split.input is None and is_filtered:
-        raise UsageError(message="a feature of the input was asked for, and there is no input: give inputs=…")
-    return needing is not None or is_filtered
+    uses = [f"{plan.metric.name} compares its lines with the answers" for plan in plans if plan.metric.needs_input]
+    uses += [FEATURE_OF_INPUT for selection in selections if selection.filter.needs_input]
+    if uses and split.input is None:
+        raise split.missing_input(uses[0])
+    return bool(uses)
 
 
 def _read_tables(

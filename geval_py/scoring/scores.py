@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 # Computes a score's interval, an :class:`geval_py.explaining.significance.Interval`.
 IntervalOf: TypeAlias = "Callable[[Score], Any]"
 Side: TypeAlias = Literal["input", "expected", "output"]  # the files whose lines stand side by side
+FEATURE_OF_INPUT = "a feature of the input was asked for"  # begins the error where there is none
 
 
 class Score:
@@ -260,10 +261,7 @@ class Evaluation:
         Raises UsageError if it is made from other statistics.
         """
         first = self.scores[0]
-        if not first.metric.measure.of_losses:
-            names = ", ".join(first.metric.measure.columns)
-            raise UsageError(message=f"{first.metric.name} is not made from losses, but from {names}")
-        return first.statistics.columns[0]
+        return first.metric.losses(first.statistics, first.metric.name)
 
     @property
     def line_numbers(self) -> array[int] | None:
@@ -353,10 +351,7 @@ class Evaluation:
         the file is not there.
         """
         if filter.needs_input and self.split.input is None:
-            what, place = "a feature of the input was asked for", self.split.input_place
-            if place:
-                raise self.split.missing_input(what)
-            raise UsageError(message=f"{what}, and there is no input: give inputs=…")
+            raise self.split.missing_input(FEATURE_OF_INPUT)
         selected = [filter.selects(item) for item in self.read_items()]
         if not any(selected):
             raise UsageError(message=filter.nothing_found(self.read_items()))
@@ -539,9 +534,9 @@ def checked_evaluations(arguments: Sequence[object], call: str) -> tuple[Evaluat
     Raises UsageError for a single evaluation and for other values, and shows the call.
     """
     values: object = arguments[0] if len(arguments) == 1 else arguments
-    if isinstance(values, Evaluation) or not isinstance(values, Iterable):
-        what = "one evaluation" if isinstance(values, Evaluation) else shown(values)
-        raise UsageError(message=f"{call}(one, other) takes several evaluations or a list of them, not {what}")
+    if not isinstance(values, Iterable):
+        what = "takes several evaluations or a list of them"
+        raise UsageError(message=f"{call}(one, other) {what}, not {shown(values)}")
     return tuple(map(checked_evaluation, values))
 
 
