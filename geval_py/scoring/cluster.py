@@ -126,8 +126,7 @@ def worker_threads(client: Any) -> int:
     others = {worker: version for worker, version in versions.items() if version != __version__}
     for worker, version in sorted(others.items()):
         what = f"has geval-py {version}" if isinstance(version, str) else f"has no geval-py ({version})"
-        more = f", and {len(others) - 1} more differ" if len(others) > 1 else ""
-        raise ClusterError(address=address, reason=f"the worker {worker} {what}, this is {__version__}{more}")
+        raise ClusterError(address=address, reason=f"the worker {worker} {what}, this is {__version__}")
     return sum(client.nthreads().values())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -35,13 +36,9 @@ def score_lists(
         from geval_py.scoring.arrays import numbers_of_lines
 
         (output,), line_numbers = split.outputs, numbers_of_lines(1, len(predictions))
-        tables = {
-            bits: predictions.statistics(references, line_numbers, bits)
-            for bits in {metric.bits for _, metric in schemes}
-        }
-        scores = [
-            evaluate.score_of(plan, tables[plan.metric.bits], output) for plan in evaluate.plan_metrics(schemes)
-        ]
+        statistics_of = cache(partial(predictions.statistics, references, line_numbers))
+        plans = evaluate.plan_metrics(schemes)
+        scores = [evaluate.score_of(plan, statistics_of(plan.metric.bits), output) for plan in plans]
         evaluation = Evaluation(split, output, scores, len(predictions))
         evaluation.notes = evaluate.notes_of(evaluation, task)
     else:

@@ -209,23 +209,21 @@ def _metric_blocks(names: list[str], values: list[str]) -> list[list[list[str]]]
     A cross table has at least as many rows as columns, and an empty corner.
     """
     by_name = dict(zip(names, values, strict=True))
-    blocks: list[list[list[str]]] = []
-    grids, is_open = find_grids(names), False
+    grid_of = {name: grid for grid in find_grids(names) for name in grid.cells}
+    blocks: list[list[list[str]]] = [[]]
     for name, value in zip(names, values, strict=True):
-        grid = next((one for one in grids if name in one.cells), None)
+        grid = grid_of.get(name)
         if grid is None:
-            blocks += [] if is_open else [[]]
             blocks[-1].append([name, value])
-            is_open = True
-        elif name == next(one for one in names if one in grid.cells):
+        elif by_name.keys() >= grid.cells:  # none of its cells is written
             upright = len(grid.prefixes) >= len(grid.suffixes)
             rows, columns = (grid.prefixes, grid.suffixes) if upright else (grid.suffixes, grid.prefixes)
-            blocks.append([["", *(column.strip() for column in columns)]])
+            cross_table = [["", *(column.strip() for column in columns)]]
             for row in rows:
                 cells = (row + column if upright else column + row for column in columns)
-                blocks[-1].append([row.strip(), *map(by_name.__getitem__, cells)])
-            is_open = False
-    return blocks
+                cross_table.append([row.strip(), *map(by_name.pop, cells)])
+            blocks += [cross_table, []]
+    return [block for block in blocks if block]
 
 
 class Grid(NamedTuple):
