@@ -70,11 +70,13 @@ class SelectedLines:
         """With a percentage, keep the most confident lines, the most confident first."""
         if self._scheme.percentage is None:
             return
-        confidences = [line_confidence(self._preparation(item.output)) for item in self._items]
-        kept = math.ceil(self._scheme.percentage * len(confidences) / 100)
-        order = sorted(range(len(confidences)), key=lambda n: -confidences[n])[:kept]
-        self.line_numbers = array("q", (self.line_numbers[n] for n in order))
-        self._items = [self._items[n] for n in order]
+        ranked = sorted(
+            zip(self.line_numbers, self._items, strict=True),
+            key=lambda line: -line_confidence(self._preparation(line[1].output)),
+        )
+        ranked = ranked[: math.ceil(self._scheme.percentage * len(ranked) / 100)]
+        self.line_numbers = array("q", (number for number, _ in ranked))
+        self._items = [item for _, item in ranked]
 
     def statistics(
         self, metric: Metric, column: Any, split: Split, output: Output, names: tuple[str, ...]
@@ -84,11 +86,11 @@ class SelectedLines:
         Raises SchemeError if no output could have such a line, and MalformedLineError with the ``names`` of metrics.
         """
         if not self.line_numbers:
-            error = SchemeError(scheme=self._scheme.text, message=self.filter.nothing_found(self._others))
-            if OUTPUT not in [feature.field for feature in self.filter.features]:
-                raise error
-            error.path = output.path
-            return error
+            path = output.path if OUTPUT in [feature.field for feature in self.filter.features] else ""
+            error = SchemeError(scheme=self._scheme.text, path=path, message=self.filter.nothing_found(self._others))
+            if path:
+                return error
+            raise error
         inputs, expected, outputs = zip(*self._items, strict=True)
         more = (inputs,) if metric.needs_input else ()
         try:
