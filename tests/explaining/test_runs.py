@@ -329,6 +329,7 @@ def test_the_level_and_the_power_of_paired_runs(runs, interaction, trials):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed_sd", [0.0, 0.02, 0.1])
 @pytest.mark.parametrize("lines", [200, 2000, 10_000])
 @pytest.mark.parametrize("runs", [2, 3, 5, 10])
