@@ -1,4 +1,4 @@
-"""``geval board export``, ``import`` and ``verify``: a board as one archive, and what can be rebuilt from it.
+"""``geval board export`` and ``import``: a board as one archive, and the board that is rebuilt from it.
 
 An export is a tar archive with all files that a board needs elsewhere or, for the public, with its site and the
 public files of its challenge. Its last member, ``SHA256SUMS``, has the digests of the others in the form of
@@ -13,9 +13,8 @@ import re
 import shutil
 import tarfile
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from hashlib import file_digest, sha256
-from itertools import zip_longest
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any, cast
@@ -28,8 +27,8 @@ from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.references import expected_of
-from geval_py.board.settings import AFTER, BoardSettings, read_settings, read_text
-from geval_py.board.site import build, files
+from geval_py.board.settings import BoardSettings, read_settings, read_text
+from geval_py.board.site import build
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, splits
 from geval_py.reading.files import find_file
@@ -259,7 +258,7 @@ def read_archive(file: str, place: str) -> str:
     return folder
 
 
-# Importing and verifying
+# Importing
 
 
 def import_board(file: str, folder: str, *, database: str | None = None) -> store.Board:
@@ -303,39 +302,3 @@ def _unpacked_board(file: str, place: str) -> store.Board:
             raise store.StoreError(path=file, reason=f"its database is damaged: {first}")
     store.check_schema(board.engine)
     return board
-
-
-def verify(site: str, file: str) -> list[str]:
-    """Rebuild a published site from an export of its board, in a temporary folder, and return what differs.
-
-    Raises UsageError for a folder that holds no site, or a site of a phase that the board does not have, and the
-    errors of :func:`read_archive`.
-    """
-    mark = files.mark_of(site)
-    if mark is None:
-        raise UsageError(message=f"{named(site)} contains no site made by geval board")
-    with workspace() as place:
-        board, rebuilt = _unpacked_board(file, place), os.path.join(place, SITE)
-        now = moment_in(board.settings, str(mark.get("phase")))
-        build(board, rebuilt, now=now, organiser=mark.get("organiser") is True)
-        own, differences = _files_below(rebuilt), []
-        for path in own:
-            if not os.path.isfile(os.path.join(site, path)):
-                differences.append(f"{path} is missing")
-                continue
-            pairs = zip_longest(*(Path(folder, path).read_bytes().split(b"\n") for folder in (site, rebuilt)))
-            line = next((number for number, (one, other) in enumerate(pairs, start=1) if one != other), None)
-            if line is not None:
-                differences.append(f"{path} differs, from line {line} on")
-    extra = [f"{path} does not belong to this board" for path in _files_below(site) if path not in own]
-    return [visible(difference) for difference in differences + extra]
-
-
-def moment_in(settings: BoardSettings, phase: str) -> datetime:
-    """Return a moment in a phase; raises UsageError for an unknown phase."""
-    if phase not in settings.phase_names:
-        message = f"the site shows the phase `{visible(phase)}`, which the board does not have"
-        raise UsageError(message=message)
-    if phase == AFTER and settings.phases:
-        return settings.phases[-1].until + timedelta(seconds=1)
-    return next((one.until for one in settings.phases if one.name == phase), datetime.now(UTC))

@@ -175,7 +175,7 @@ class Limits:
     bytes: Positive = 2_000_000_000
     files: Positive = 200
     listed: Positive = 10_000
-    seconds: Positive = 600
+    seconds: Positive = 60
     memory: Positive = 4_000_000_000
 
 

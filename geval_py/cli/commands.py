@@ -65,7 +65,6 @@ SUBCOMMANDS = {  # of each command that has some, the same
         "site": ("build the pages that are published", PAGES),
         "export": ("write a board as one archive", TRANSFER),
         "import": ("make a board of such an archive", TRANSFER),
-        "verify": ("rebuild a published site, and list what differs", TRANSFER),
         "serve": ("serve the pages, and take uploads", SERVER),
         "work": ("check and score what was uploaded to a server", SERVER),
         "invite": ("print a link with which somebody signs in to a server", SERVER),

@@ -24,7 +24,6 @@ from geval_py.cli import terminal
 from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.outputs import OUTPUT_NAME
-from geval_py.tables.escapes import json_text
 from geval_py.tables.numbers import counted
 from geval_py.text import named, shows_colours, shows_links, visible, width_of
 
@@ -61,7 +60,7 @@ make_submit_parser = parser_maker(
     """\
   geval submit test-A/out.tsv --board https://board.example.org
   geval submit . --board https://board.example.org
-  geval submit team.zip --board https://board.example.org --no-wait >receipt.json
+  geval submit team.zip --board https://board.example.org --no-wait >receipt.jws
 """,
     option("file", metavar="FILE", help="an output such as test-A/out.tsv, a submission's folder, or an archive"),
     option("--board", required=True, metavar="URL", help="the address of the board"),
@@ -96,7 +95,7 @@ def run_submit(args: argparse.Namespace) -> int:
     if sent["note"]:
         terminal.note(visible(str(sent["note"])))
     if args.no_wait:
-        sys.stdout.write(json_text(json.loads(sent["receipt"])))
+        sys.stdout.write(f"{sent['receipt'] or sent['number']}\n")
         return 0
     pause = PAUSE_SECONDS
     while not (upload := _ask(Request(f"{base}/api/uploads/{quote(str(sent['number']))}"), token)).get("settled"):

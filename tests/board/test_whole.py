@@ -88,7 +88,6 @@ def _publish(story, folder, said):
     story.fine("import", folder / "imported", folder / "board.tar.zst")
     said["imported"] = story.fine("show", folder / "imported", "--phase", "main")
     story.fine("site", folder / "imported", "-o", folder / "imported-site")
-    assert story.fine("verify", folder / "site", folder / "board.tar.zst") == ""
 
 
 @pytest.fixture(scope="module", params=[pytest.param("sqlite", marks=pytest.mark.long), "postgresql"])

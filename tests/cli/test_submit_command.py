@@ -165,11 +165,10 @@ def test_a_receipt_is_printed_and_verified(board, token, tmp_path):
     key = wait_for(f"{board.address}/receipt-key").strip()
     said, _ = run("board", "verify-receipt", tmp_path / "receipt.json", "--key", key)
     assert said.startswith(f"valid: anna sent out.tsv for test-A of {len(path.read_text())} bytes to Gazette")
-    other = json.loads(out) | {"submitter": "bob"}
-    (tmp_path / "receipt.json").write_text(json.dumps(other))
+    (tmp_path / "receipt.json").write_text(out[:-20])
     _, err = run("board", "verify-receipt", tmp_path / "receipt.json", "--key", key, status=1)
     assert err == (
-        f"geval: `{tmp_path}/receipt.json` is not a valid receipt: its signature does not match its content\n"
+        f"geval: `{tmp_path}/receipt.json` is not a valid receipt: it was not signed with this key, or was changed since\n"
     )
 
 

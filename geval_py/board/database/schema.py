@@ -333,7 +333,7 @@ identities = _table(
 # printed.
 # A worker leases a job until ``leased_until``, and renews the lease while it works. ``lease`` counts the leases, so
 # that a worker that has lost its lease is told apart; ``deaths`` are leases that ended because a worker died. At most
-# one job of a submitter is leased at a time. ``seconds`` is how long the work on it took.
+# one job of a submitter is leased at a time.
 jobs = _table(
     "jobs",
     *_columns(String(9), "kind"),
@@ -341,7 +341,7 @@ jobs = _table(
     _reference("account_id", "accounts", nullable=True),
     _reference("submitter_id", "submitters", nullable=True),
     *_columns(SafeText, "who", "name", "test", "sha256", "reason", "receipt", server_default=""),
-    *_columns(Integer, "lease", "deaths", "seconds", server_default="0"),
+    *_columns(Integer, "lease", "deaths", server_default="0"),
     *_columns(BigInteger, "bytes", server_default="0"),
     *_columns(Boolean, "dry", server_default=false()),
     *_columns(String(8), "state"),

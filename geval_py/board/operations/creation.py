@@ -177,7 +177,7 @@ transports: [https]
 
 # The limits of one submission: bytes of all its files, unpacked; files that are taken, or in an archive; files that
 # its folder or repository may have at all; seconds; bytes of memory.
-limits: {{bytes: 2_000_000_000, files: 200, listed: 10_000, seconds: 600, memory: 4_000_000_000}}
+limits: {{bytes: 2_000_000_000, files: 200, listed: 10_000, seconds: 60, memory: 4_000_000_000}}
 
 # The address under which the site is published, for its feed.
 url: ""

@@ -121,14 +121,11 @@ class Attempt:
         return sha256(told.encode()).hexdigest()[:CODE_DIGITS]
 
 
-def prepare(
-    board: Board, attempt: Attempt, references: References, place: str, seconds: float | None = None
-) -> Attempt:
+def prepare(board: Board, attempt: Attempt, references: References, place: str) -> Attempt:
     """Receive, check and score a submission in an empty folder, which holds its files until it is stored.
 
-    It may take so many ``seconds``, if these are fewer than board.yaml allows. Raises QuotaError before anything is
-    scored; RejectedError for a given submitter's name that is not allowed; and as :func:`check_source` for what is
-    no source.
+    Raises QuotaError before anything is scored; RejectedError for a given submitter's name that is not allowed; and
+    as :func:`check_source` for what is no source.
     """
     settings, refusal = board.settings, ""
     check_source(attempt.source, settings.transports)
@@ -147,7 +144,7 @@ def prepare(
         submitter = find_submitter(connection, name)
         own = submitter and int(submitter.id)
         team = team_settings(connection, settings, own)
-        phase = within(team.at(attempt.arrived), seconds)
+        phase = team.at(attempt.arrived)
         has_failed = Submissions.state == FAILED, Submissions.checked_with == check_digest(settings, references)
         query = select(*pick(Submissions, "digest submitter_id reason")).where(*has_failed)
         query = query.limit(0 if attempt.again else None)
@@ -189,13 +186,6 @@ def prepare(
         attempt = replace(attempt, result=result)
     new = [file for file in attempt.parcel.files if file.sha256 != attempt.stored]
     return replace(attempt, packed={file.sha256: database.pack_file(file.path) for file in new})
-
-
-def within(settings: BoardSettings, seconds: float | None) -> BoardSettings:
-    """Return settings by which a submission may take so many seconds, if these are fewer than they allow."""
-    limits = settings.limits
-    allowed = limits.seconds if seconds is None else min(limits.seconds, int(seconds))
-    return replace(settings, limits=replace(limits, seconds=allowed))
 
 
 def find_earlier(connection: Connection, settings: BoardSettings, attempt: Attempt) -> tuple[Any, bool]:

@@ -249,7 +249,7 @@ def _score_all(
             if progress is not None:
                 progress(len(revisions), total)
 
-    scheduler.run(take, lambda one, place, _: score_again(board, one.submission_id, references, place), store)
+    scheduler.run(take, lambda one, place: score_again(board, one.submission_id, references, place), store)
     return [revisions[number] for number in sorted(revisions)]
 
 

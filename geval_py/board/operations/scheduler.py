@@ -1,7 +1,6 @@
 """Prepare jobs in threads, whose work is done by child processes, and store those that finish together.
 
-``geval board scan``, ``geval board rescore`` and the server's worker run through this. A job that takes long makes
-way for those that wait, and is prepared again, with all its time, when nothing else is left.
+``geval board scan``, ``geval board rescore`` and the server's worker run through this.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from geval_py.board.intake.workspace import workspace
 
 GROUP = 16  # jobs that are stored in one transaction, at most
 AHEAD = 4  # for each thread, so many jobs are prepared before they are stored
-HASTE_SECONDS = 20  # after which a job makes way for those that wait
 GATHER_SECONDS = 0.5  # for which a finished job waits for others, to be stored together
 LOOK_SECONDS = 0.5  # between two looks for new jobs
 
@@ -36,21 +34,17 @@ class _Task(Generic[Job]):
 
     job: Job
     place: str
-    is_hasty: bool
     ended: float = 0.0
-    is_cut_short: bool = False
 
 
 def run(
     take: Callable[[Sequence[Job]], Job | None],
-    prepare: Callable[[Job, str, float | None], Job],
+    prepare: Callable[[Job, str], Job],
     store: Callable[[Sequence[Job], float | None], None],
     *,
     threads: int | None = None,
     ahead: int | None = None,
     patience: float = GATHER_SECONDS,
-    in_haste: Callable[[Job], bool] = lambda _: False,
-    slow_at_once: int | None = None,
     tick: Callable[[Sequence[Job]], None] = lambda _: None,
     stop: threading.Event | None = None,
     is_endless: bool = False,
@@ -58,58 +52,38 @@ def run(
     """Prepare jobs and store them until none is left, or until ``stop`` is set; return those that were left then.
 
     ``take`` returns the next job beside those that are at work, None if there is none now. ``prepare`` is called in a
-    thread with a job, an empty folder and, if it is ``in_haste``, the seconds that it may take; it returns what to
-    store. Jobs that took longer run when nothing else is left or, if given, ``slow_at_once`` beside the others.
-    ``store`` is called with jobs that have finished together, in the order in which they began; they wait for one
-    before them at most ``patience`` seconds. ``tick`` is called every now and then with all that are at work. After
-    an interrupt all children are killed, and what was finished is stored, for which ``store`` may wait so many
-    seconds.
+    thread with a job and an empty folder; it returns what to store. ``store`` is called with jobs that have finished
+    together, in the order in which they began; they wait for one before them at most ``patience`` seconds. ``tick``
+    is called every now and then with all that are at work. After an interrupt all children are killed, and what was
+    finished is stored, for which ``store`` may wait so many seconds.
     """
     threads = threads or os.cpu_count() or 1
     ahead = ahead or threads * AHEAD + GROUP
     running: dict[Future[Job], _Task[Job]] = {}
-    slow: list[Job] = []
 
     def work(task: _Task[Job]) -> Job:
-        began = time.monotonic()
         try:
-            return prepare(task.job, task.place, HASTE_SECONDS if task.is_hasty else None)
+            return prepare(task.job, task.place)
         finally:
             task.ended = time.monotonic()
-            task.is_cut_short = task.is_hasty and task.ended - began >= HASTE_SECONDS
 
     def settle(finished: Sequence[Future[Job]], seconds: float | None = None) -> None:
-        ready = [one for one in finished if not running[one].is_cut_short]
-        if ready:
-            store([one.result() for one in ready], seconds)
-        for one in finished:
-            task = running.pop(one)
-            shutil.rmtree(task.place, ignore_errors=True)
-            if task.is_cut_short:
-                slow.append(task.job)
+        if finished:
+            store([future.result() for future in finished], seconds)
+        for future in finished:
+            shutil.rmtree(running.pop(future).place, ignore_errors=True)
 
     def at_work() -> list[Job]:
-        return [*(task.job for task in running.values()), *slow]
+        return [task.job for task in running.values()]
 
-    def start(job: Job, executor: ThreadPoolExecutor, *, is_hasty: bool) -> None:
-        task = _Task(job, mkdtemp(dir=places), is_hasty)
-        running[executor.submit(work, task)] = task
-
-    executor, slow_executor = ThreadPoolExecutor(threads), ThreadPoolExecutor(slow_at_once or threads)
+    executor = ThreadPoolExecutor(threads)
     with workspace() as places:
         try:
             while stop is None or not stop.is_set():
                 tick(at_work())
-                while len(running) < ahead:
-                    hasty = sum(task.is_hasty for task in running.values())
-                    if slow_at_once and slow and len(running) - hasty < slow_at_once:
-                        start(slow.pop(0), slow_executor, is_hasty=False)
-                    elif (job := take(at_work())) is not None:
-                        start(job, executor, is_hasty=in_haste(job))
-                    elif slow and not hasty and not slow_at_once:
-                        start(slow.pop(0), slow_executor, is_hasty=False)
-                    else:
-                        break
+                while len(running) < ahead and (job := take(at_work())) is not None:
+                    task = _Task(job, mkdtemp(dir=places))
+                    running[executor.submit(work, task)] = task
                 if running:
                     settle(_finished_together(running, patience))
                 elif not is_endless:
@@ -118,21 +92,19 @@ def run(
                     stop.wait(LOOK_SECONDS)
             return at_work()
         except KeyboardInterrupt:
-            finished = [one for one in running if one.done() and one.exception() is None]
+            finished = [future for future in running if future.done() and future.exception() is None]
             end_children(places, running)
-            if finished:
-                settle(finished, STOP_SECONDS)
+            settle(finished, STOP_SECONDS)
             raise
         finally:
-            for one in (executor, slow_executor):
-                one.shutdown(wait=False, cancel_futures=True)
+            executor.shutdown(wait=False, cancel_futures=True)
             end_children(places, running)
 
 
 def _finished_together(running: dict[Future[Job], _Task[Job]], patience: float) -> list[Future[Job]]:
     """Wait for jobs that finish together, without a gap in their order; return none if there is none for a while."""
     wait(running, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
-    since = min((task.ended for one, task in running.items() if one.done()), default=None)
+    since = min((task.ended for future, task in running.items() if future.done()), default=None)
     if since is None:
         return []
     wait(running, timeout=max(0.0, since + GATHER_SECONDS - time.monotonic()))
@@ -141,4 +113,4 @@ def _finished_together(running: dict[Future[Job], _Task[Job]], patience: float) 
     if not in_order and left > 0:
         wait([next(iter(running))], timeout=min(left, LOOK_SECONDS))
         return list(takewhile(Future.done, running))[:GROUP]
-    return (in_order or [one for one in running if one.done()])[:GROUP]
+    return (in_order or [future for future in running if future.done()])[:GROUP]

@@ -146,11 +146,11 @@ def scan(
             waiting.remove(following)
         return following
 
-    def prepare_path(attempt: Attempt, place: str, seconds: float | None) -> Attempt:
+    def prepare_path(attempt: Attempt, place: str) -> Attempt:
         if attempt.refusal:
             return attempt
         try:
-            prepared = prepare(board, attempt, references, place, seconds)
+            prepared = prepare(board, attempt, references, place)
             _check_no_link(attempt.source)  # it may have become one since it was listed
         except (DataError, UsageError) as error:  # one that cannot be read does not stop the others
             return replace(attempt, refusal=str(error))
@@ -164,8 +164,7 @@ def scan(
         if progress is not None:
             progress(len(receipts), len(new))
 
-    is_long = len(new) > (os.cpu_count() or 1)
-    scheduler.run(take, prepare_path, store_paths, patience=ORDER_SECONDS, in_haste=lambda _: is_long)
+    scheduler.run(take, prepare_path, store_paths, patience=ORDER_SECONDS)
     return [receipts[one.source] for one in new]
 
 

@@ -139,8 +139,8 @@ def metrics(request: Request) -> Response:
 
 
 def receipt_key(request: Request) -> Response:
-    """Publish the key that receipts are verified with."""
-    return PlainTextResponse(signed_receipts.public_text(server_of(request).key) + "\n")
+    """Publish the key that receipts are verified with, as a JSON Web Key."""
+    return Response(signed_receipts.public_text(server_of(request).key), media_type="application/jwk+json")
 
 
 def front(request: Request) -> Response:

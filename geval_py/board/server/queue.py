@@ -6,8 +6,7 @@ with which a worker died is worked on alone, and fails only if it ends a second 
 is stored in the transaction that ends its lease, so that a job that was leased twice is done once.
 
 A job is an upload, or a rescoring that an organiser asked for. Turns are fair: rescorings come first, then the
-submitter who was served least recently, with their oldest job; each has one at a time. Submitters whose jobs took
-longer in the last hour than one submission may take come last.
+submitter who was served least recently, with their oldest job; each has one at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, ScalarSelect, and_, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from geval_py.board.database.schema import Blobs, Jobs, jobs
@@ -45,8 +44,7 @@ class Job:
     """A leased job; ``lease`` counts its leases, and ``deaths`` those in which its worker died.
 
     What came of it stands in ``state``, ``reason`` and ``problems`` or, of a submission that is ready to be stored,
-    in ``attempt``; ``error`` is why the job is to be tried again. All this took so many ``seconds``. ``board`` is the
-    folder of its board.
+    in ``attempt``; ``error`` is why the job is to be tried again. ``board`` is the folder of its board.
     """
 
     id: int
@@ -58,7 +56,6 @@ class Job:
     attempt: Attempt | None = None
     state: str = DONE
     reason: str = ""
-    seconds: float = 0.0
     problems: Sequence[Mapping[str, Any]] = ()
     error: str = ""
     board: str = ""
@@ -121,9 +118,7 @@ def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
     busy = exists().where(same, other.c.state == LEASED)
     earlier = exists().where(same, other.c.state == WAITING, other.c.id < Jobs.id)
     last = select(func.max(served.c.started)).where(served.c.submitter_id == Jobs.submitter_id).scalar_subquery()
-    is_over_budget = func.coalesce(seconds_used(Jobs.submitter_id, now), 0) >= board.settings.limits.seconds
-    turns = is_over_budget, last.is_not(None), last, Jobs.id
-    query = select(jobs).where(is_free, ~busy, ~earlier).order_by(*turns).limit(1)
+    query = select(jobs).where(is_free, ~busy, ~earlier).order_by(last.is_not(None), last, Jobs.id).limit(1)
     try:
         with changing(board) as connection:
             row = connection.execute(query.with_for_update(skip_locked=True, of=jobs)).first()
@@ -141,13 +136,6 @@ def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
     return job
 
 
-def seconds_used(submitter_id: ColumnElement[int | None] | int | None, now: datetime) -> ScalarSelect[int | None]:
-    """Return the seconds for which workers have worked on a submitter's jobs that ended in the last hour."""
-    ended = jobs.alias("ended")
-    own = ended.c.submitter_id == submitter_id, ended.c.ended > now - timedelta(hours=1)
-    return select(func.sum(ended.c.seconds)).where(*own).scalar_subquery()
-
-
 def is_over(now: datetime) -> ColumnElement[bool]:
     """Return the condition that a lease is over; also if it lasts too long, which a clock that was set back makes."""
     return or_(Jobs.leased_until < now, Jobs.leased_until > now + timedelta(seconds=2 * LEASE_SECONDS))
@@ -162,7 +150,7 @@ def renew(board: Board, held: Sequence[Job], now: datetime) -> None:
 
 def finish(connection: Connection, job: Job, now: datetime) -> bool:
     """End the lease of a job that was done; if it was lost, change nothing and return False."""
-    values = {"reason": job.reason, "problems": job.problems, "seconds": round(job.seconds), "state": job.state}
+    values = {"reason": job.reason, "problems": job.problems, "state": job.state}
     return _update_held(connection, job, **values, ended=now, leased_until=None)
 
 

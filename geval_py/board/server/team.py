@@ -138,7 +138,9 @@ def upload_page(visit: Visit) -> Response:
 def receipt(visit: Visit) -> Response:
     """Return the signed receipt of an upload, as a file."""
     upload, _ = own_upload(visit)
-    return download(upload.receipt, f"receipt-{upload.number}.json", "application/json")
+    if not upload.receipt:
+        raise HTTPException(404, "A trial has no receipt.")
+    return download(upload.receipt, f"receipt-{upload.number}.jws", "application/jose")
 
 
 def upload_state(visit: Visit) -> Response:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from joserfc.jwk import OKPKey
 from sqlalchemy import Connection, Row, Select, case, delete, exists, func, select
 
 from geval_py.board.database.schema import (
@@ -40,7 +40,7 @@ from geval_py.board.database.store import Board, pack_file, store_content, write
 from geval_py.board.intake.identity import is_archive, upload_name_problem
 from geval_py.board.operations.receipts import OPEN, WAITING, WITHDRAWN, check_quota
 from geval_py.board.server import accounts, queue, signed_receipts
-from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
+from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.settings import BoardSettings
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.files import FORMAT_ENDINGS
@@ -81,13 +81,15 @@ def accept(
     board: Board,
     account: Account,
     path: str,
-    key: Ed25519PrivateKey,
+    key: OKPKey,
     *,
     arrived: datetime,
     most: int,
     **values: Any,
 ) -> dict[str, str]:
     """Store an upload with its content, its job and its receipt; return its ``number``, ``receipt`` and a ``note``.
+
+    A trial has no receipt, "".
 
     The ``values`` are columns of its job: its name; the test set of a single output, "" for an archive; its sha256
     and bytes; whether it is dry. At most ``most`` uploads of a team may come in an hour. A file that waits already,
@@ -101,12 +103,7 @@ def accept(
             raise RefusedError("this account may not submit; ask the organiser")
         own = sender.submitter_id
         accounts.count_try(connection, f"uploads {own}", most, arrived)
-        if values["dry"]:
-            used, allowed = connection.scalar(select(queue.seconds_used(own, arrived))), board.settings.limits.seconds
-            if used and used >= allowed:
-                took = f"checking your team's uploads took {used} seconds in the last hour, and {allowed} are allowed"
-                raise TooOftenError(f"{took}; send trials again later; submissions are still accepted")
-        else:
+        if not values["dry"]:
             same = connection.execute(
                 select(jobs)
                 .where(Jobs.submitter_id == own, ~Jobs.dry, Jobs.state.in_((*OPEN, queue.DONE)))
@@ -118,13 +115,14 @@ def accept(
             check_quota(connection, board.settings, own, sender.team, arrived, (), with_uploads=True)
         store_content(connection, values["sha256"], packed)
         number, arrived = secrets.token_hex(queue.NUMBER_BYTES), arrived.astimezone(UTC)
-        signed = {name: values[name] for name in ("test", "sha256", "bytes")}
-        signed["kind"] = signed_receipts.TRIAL if values["dry"] else signed_receipts.SUBMISSION
-        signed |= {"number": number, "board": board.settings.title, "submitter": sender.team, "file": values["name"]}
-        signed["arrived"] = arrived.isoformat(timespec="microseconds")
-        values |= {"number": number, "receipt": (receipt := signed_receipts.sign(key, signed))}
+        values |= {"number": number, "receipt": ""}
+        if not values["dry"]:
+            signed = {name: values[name] for name in ("number", "test", "sha256", "bytes")}
+            signed |= {"board": board.settings.title, "submitter": sender.team, "file": values["name"]}
+            signed["arrived"] = arrived.isoformat(timespec="microseconds")
+            values["receipt"] = signed_receipts.sign(key, signed)
         queue.enqueue(connection, queue.UPLOAD, arrived, account_id=sender.id, submitter_id=own, **values)
-    return {"number": number, "receipt": receipt, "note": ""}
+    return {"number": number, "receipt": values["receipt"], "note": ""}
 
 
 # What a worker does with an upload.

@@ -24,7 +24,7 @@ from geval_py.board.database.store import Board, StoreError, boards_in
 from geval_py.board.intake.sandbox import process_source
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.notices import tell_of_upload
-from geval_py.board.operations.pipeline import Attempt, prepare, store, within
+from geval_py.board.operations.pipeline import Attempt, prepare, store
 from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError, find_submission
 from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.disclosure import refresh
@@ -39,15 +39,14 @@ from geval_py.text import visible
 
 IDLE_SECONDS = 0.5  # between two looks for notices
 AWAY_SECONDS = 5  # between two tries of a database that cannot be used
-SLOW_AT_ONCE = 1  # uploads that take long, beside others
 RESCORING_SECONDS = 0.2  # between two looks at a rescoring
 
 
 class Worker:
     """A worker on a board's queue or, of a folder of several boards, on theirs, in turn.
 
-    ``at_once`` jobs are prepared at a time, by default one a core, and AHEAD times as many are leased. An upload that
-    takes long makes way for others, and is then prepared beside them. ``clock`` tells the moment.
+    ``at_once`` jobs are prepared at a time, by default one a core, and AHEAD times as many are leased. ``clock``
+    tells the moment.
 
     :meth:`run` works until :meth:`stop`, which another thread or a signal calls or, with ``until_idle``, until
     nothing is left to do.
@@ -93,8 +92,6 @@ class Worker:
             tick=self._renew,
             threads=self._at_once,
             ahead=scheduler.AHEAD * self._at_once,
-            in_haste=lambda job: job.kind == queue.UPLOAD,
-            slow_at_once=SLOW_AT_ONCE,
             stop=self._stopping,
             is_endless=not until_idle,
         )
@@ -151,16 +148,15 @@ class Worker:
             raise error
         self._stopping.wait(AWAY_SECONDS)
 
-    def _prepare(self, job: Job, place: str, seconds: float | None) -> Job:
+    def _prepare(self, job: Job, place: str) -> Job:
         """Do a job, outside of any transaction; an error that is not the job's is noted, to try again."""
-        board, began = self._board_of(job), time.monotonic()
+        board = self._board_of(job)
         try:
             if job.is_dead:
                 return replace(job, state=FAILED, reason=queue.DIED)
             if job.kind == queue.RESCORING:
                 return self._rescore(board, job)
-            job = score_upload(board, job, place, self._clock(), seconds)
-            return replace(job, seconds=time.monotonic() - began)
+            return score_upload(board, job, place, self._clock())
         except (GevalError, OSError) as error:
             return replace(job, error=visible(str(error).partition("\n")[0]) or type(error).__name__)
 
@@ -202,11 +198,8 @@ class Worker:
                     own = [replace(job, error=message) for job in own]
 
 
-def score_upload(board: Board, job: Job, place: str, now: datetime, seconds: float | None = None) -> Job:
-    """Receive, check and score an upload or, if it is dry, check it alone; nothing is scored then.
-
-    It may take so many ``seconds``, if these are fewer than board.yaml allows.
-    """
+def score_upload(board: Board, job: Job, place: str, now: datetime) -> Job:
+    """Receive, check and score an upload or, if it is dry, check it alone; nothing is scored then."""
     with board.reading() as connection:
         upload = uploads.upload(connection, job.id)
         settings = team_settings(connection, board.settings, upload.submitter_id)
@@ -214,7 +207,7 @@ def score_upload(board: Board, job: Job, place: str, now: datetime, seconds: flo
     received = os.path.join(place, "files")
     os.mkdir(received)
     if upload.dry:
-        result = process_source(source, received, within(settings.at(upload.arrived), seconds), ())
+        result = process_source(source, received, settings.at(upload.arrived), ())
         state = queue.DONE if result.state == SCORED else result.state
         return replace(job, state=state, reason=result.reason, problems=result.problems)
     attempt = Attempt(
@@ -228,7 +221,7 @@ def score_upload(board: Board, job: Job, place: str, now: datetime, seconds: flo
         again=upload.submission_id is not None,
     )
     try:
-        attempt = prepare(board, attempt, references_of(board.settings), received, seconds)
+        attempt = prepare(board, attempt, references_of(board.settings), received)
     except QuotaError as error:
         return replace(job, state=REFUSED, reason=str(error).replace("\n ", ";"))
     except RejectedError as error:

@@ -374,10 +374,10 @@ make_verify_receipt_parser = parser_maker(
     "board verify-receipt",
     "Verify the signature of a receipt with the key that the server publishes at /receipt-key.",
     """\
-  geval board verify-receipt receipt.json --key q83vEjRWeJ…
+  geval board verify-receipt receipt.jws --key "$(curl -s https://board.example.org/receipt-key)"
 """,
     option("file", metavar="FILE", help="the receipt, or the whole response to an upload"),
-    option("--key", required=True, metavar="KEY", help="the board's public key, in base 64"),
+    option("--key", required=True, metavar="KEY", help="the board's public key, as the server publishes it"),
     status="Exit status: 0 the receipt is valid, 1 it is not, 2 an error in the command line.",
 )
 
@@ -389,7 +389,5 @@ def run_verify_receipt(args: argparse.Namespace) -> None:
     receipt = signed_receipts.verify(args.file, read_text(args.file), args.key.strip())
     test = f" for {receipt['test']}" if receipt["test"] else ""
     what = f"{receipt['submitter']} sent {receipt['file']}{test} of {receipt['bytes']} bytes to {receipt['board']}"
-    if receipt["kind"] == signed_receipts.TRIAL:
-        what += ", as a trial, which is no submission"
     moment, digest = receipt["arrived"], receipt["sha256"]
     sys.stdout.write(f"{visible(f'valid: {what}')}\n  arrived  {moment}\n  sha256   {digest}\n")

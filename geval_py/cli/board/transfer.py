@@ -1,10 +1,9 @@
-"""``geval board init``, ``export``, ``import`` and ``verify``: create a board, move it, and check its site."""
+"""``geval board init``, ``export`` and ``import``: create a board, and move it."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from geval_py.board.database.store import Board, settings_path
 from geval_py.board.exports import export, import_board
@@ -108,27 +107,3 @@ def run_import(args: argparse.Namespace) -> None:
             "earlier receipts can be verified only with the old receipt.key\n"
             f"  it is not in an export: copy it from the old board's folder into {named(args.board)}"
         )
-
-
-make_verify_parser = parser_maker(
-    "board verify",
-    "Rebuild a published site from an export of its board, and list the files that differ.",
-    """\
-  geval board export gazette-board gazette-board.tar.zst
-  geval board verify public gazette-board.tar.zst
-""",
-    option("site", metavar="SITE", help="the folder of the site"),
-    option("file", metavar="FILE", help="the archive of geval board export"),
-    status="""\
-Exit status: 0 the site matches the board, 1 a file differs or there is an error in the data, 2 an \
-error in the command line.""",
-)
-
-
-def run_verify(args: argparse.Namespace) -> int:
-    """Run ``geval board verify``; returns the exit status, raises GevalError."""
-    from geval_py.board.exports import verify
-
-    differences = verify(args.site, args.file)
-    sys.stdout.writelines(f"{difference}\n" for difference in differences)
-    return 1 if differences else 0

@@ -1,4 +1,4 @@
-"""Submissions that would hold up others: each is limited, makes way for a good one beside it, and fails only once."""
+"""Submissions that would hold up others: each is limited, and fails only once."""
 
 import os
 import shutil
@@ -14,7 +14,6 @@ from sqlalchemy import select
 from geval_py.board.database.schema import submissions
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.sources import HEADER_BYTES
-from geval_py.board.operations import scheduler
 from geval_py.board.operations import submissions as scanning
 from geval_py.board.operations.submissions import add, scan
 from geval_py.board.submission import FailedError
@@ -97,12 +96,8 @@ def test_a_folder_that_vanishes_does_not_stop_the_others(sqlite_board, uploads, 
 
 @pytest.fixture
 def stalling(monkeypatch):
-    """Let submissions whose names begin with "stall" take all time that they are given, on two cores; gives the order.
-
-    In haste that is little, else it lasts until something is set free.
-    """
+    """Let submissions whose names begin with "stall" last until something is set free, on two cores; gives the order."""
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(scheduler, "HASTE_SECONDS", 1)
     monkeypatch.setattr(scanning, "ORDER_SECONDS", 0.1)
 
     class Stalling:
@@ -115,10 +110,7 @@ def stalling(monkeypatch):
         Stalling.order.append(name)
         if not name.casefold().startswith("stall"):
             return run(job, arguments, limits=limits, place=place)
-        if limits.seconds > 1:
-            Stalling.free.wait(60)
-        else:
-            time.sleep(1)
+        Stalling.free.wait(60)
         raise FailedError(reason="it exceeded the time limit")
 
     Stalling.order = []
@@ -129,34 +121,6 @@ def stalling(monkeypatch):
 def stored(board):
     with board.reading() as connection:
         return connection.execute(select(submissions.c.name).order_by(submissions.c.id)).scalars().all()
-
-
-def test_stalling_submissions_make_way_for_all_others(board, uploads, submission, stalling):
-    """The others are stored while nothing is known yet of those that stall, which are prepared again at the end."""
-    for number in range(5):
-        submission(f"stall{number}", seed=number)
-    submission("zoe", seed=9)
-    seen = []
-
-    def progress(done, total):
-        seen.append(stored(board))
-        if len(seen[-1]) == 2:
-            stalling.free.set()
-
-    receipts = scan(board, uploads.folder, now=NOW, progress=progress)
-    stalls = [f"stall{number}" for number in range(5)]
-    assert seen[0] == ["good"] or seen[0] == ["good", "zoe"]
-    assert sorted(seen[-1][:2]) == ["good", "zoe"]
-    assert (sorted(stalling.order[:7]), sorted(stalling.order[7:])) == (["good", *stalls, "zoe"], stalls)
-    assert states(receipts) == [("good", "scored"), *((name, "failed") for name in stalls), ("zoe", "scored")]
-
-
-def test_two_that_stall_on_two_cores_have_all_time_where_nobody_waits(sqlite_board, submission, tmp_path, stalling):
-    for name in ("stall1", "stall2"):
-        submission(name)
-    stalling.free.set()
-    scan(sqlite_board, str(tmp_path / "uploads"), now=NOW)
-    assert sorted(stalling.order) == ["stall1", "stall2"]
 
 
 def test_a_submitters_own_stall_holds_up_only_the_submitter(sqlite_board, uploads, submission, stalling):

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -370,59 +369,6 @@ def test_no_finished_job_waits_for_one_that_takes_long(served, monkeypatch):
 
     *others, last = stored_together(served, monkeypatch, wait)
     assert (sum(others), last) == (3, 1)
-
-
-def test_short_uploads_overtake_long_ones(served, monkeypatch):
-    """Two teams whose uploads take long do not hold up the only worker for others."""
-    monkeypatch.setattr(scheduler, "HASTE_SECONDS", 1)
-    for name in ("anna", "cleo"):
-        served.token(name).put("/upload/out-long.tsv?test=test-A&dry=yes", output("test-A", 0.5))
-    sent(served, name="bob")
-    run, ends = sandbox.run_in_sandbox, time.monotonic() + 30
-
-    def run_slowly(job, arguments, *, limits, place):
-        if os.path.exists(os.path.join(arguments["source"], "test-A", "out-long.tsv")):
-            time.sleep(1)
-            while limits.seconds > 1 and states(served)[2] != "done" and time.monotonic() < ends:
-                time.sleep(0.05)
-        return run(job, arguments, limits=limits, place=place)
-
-    monkeypatch.setattr(sandbox, "run_in_sandbox", run_slowly)
-    ticks = map(datetime.fromtimestamp, itertools.count(NOW.timestamp()), itertools.repeat(UTC))
-    assert Worker(served.board.folder, at_once=1, clock=lambda: next(ticks)).run(until_idle=True) == 3
-    assert served.rows(select(submitters.c.name).join(jobs).order_by(jobs.c.ended)) == ["bob", "anna", "cleo"]
-    assert time.monotonic() < ends
-
-
-@ON_BOTH
-def test_a_team_whose_uploads_took_too_long_waits_for_the_others(served):
-    set_keys(served.board, limits="{seconds: 100}")
-    program, _ = sent(served)
-    served.work()
-    with served.board.writing() as connection:
-        connection.execute(update(jobs).values(seconds=100))
-    assert program.put(OUT, output("test-A", 0.5, 1)).status_code == 201
-    refused = program.put(f"{OUT}&dry=yes", output("test-A", 0.5, 2))
-    reason = (
-        "checking your team's uploads took 100 seconds in the last hour, and 100 are allowed; send trials again "
-        "later; submissions are still accepted"
-    )
-    assert (refused.status_code, refused.json()) == (429, {"error": reason})
-    served.clock.wait(minutes=1)
-    sent(served, name="bob")
-    served.clock.wait(minutes=1)
-    order = [queue.lease(Board.open(served.board.folder), served.clock()).id for _ in range(2)]
-    assert order == [3, 2]
-    served.clock.wait(hours=1)
-    assert program.put(f"{OUT}&dry=yes", output("test-A", 0.5, 2)).status_code == 201
-
-
-def test_the_work_on_an_upload_is_counted(served, monkeypatch):
-    run = sandbox.run_in_sandbox
-    monkeypatch.setattr(sandbox, "run_in_sandbox", lambda *words, **more: time.sleep(1) or run(*words, **more))
-    sent(served)
-    served.work()
-    assert served.rows(select(jobs.c.seconds))[0] >= 1
 
 
 def test_the_content_of_an_upload_is_compressed_once(served, monkeypatch):

@@ -1,21 +1,20 @@
-"""A board's site: what is read from the database, what is never shown, how it is written and verified."""
+"""A board's site: what is read from the database, what is never shown, how it is written."""
 
 import json
 import math
 import os
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 from rows import NOW as ROWS_NOW
-from rows import Rows, settings
+from rows import Rows
 from samples import LINES, NOW, write
 
 from geval_py.board import site
-from geval_py.board.database.store import DATABASE_VARIABLE, Board
-from geval_py.board.exports import export, moment_in, verify
+from geval_py.board.database.store import Board
 from geval_py.board.operations import submissions
 from geval_py.board.operations import submissions as moderating
 from geval_py.board.ranking.likeness import likenesses
@@ -173,25 +172,6 @@ def test_only_a_site_is_replaced(tmp_path, rows, name, reason):
     assert (tmp_path / "folder" / "thesis.tex").read_text() == "years of work"
 
 
-PHASES = '[{name: main, until: "2027-01-31T23:00:00Z"}]'
-
-
-@pytest.mark.parametrize(
-    ("phase", "moment"),
-    [("main", datetime(2027, 1, 31, 23, tzinfo=UTC)), ("post-deadline", datetime(2027, 1, 31, 23, 0, 1, tzinfo=UTC))],
-)
-def test_a_site_is_rebuilt_in_its_phase(phase, moment):
-    of = settings(phases=PHASES)
-    assert moment_in(of, phase) == moment
-    assert of.phase_of(moment) == phase
-
-
-def test_a_site_of_another_phase_cannot_be_rebuilt():
-    with pytest.raises(UsageError) as refused:
-        moment_in(settings(phases=PHASES), "warm-up")
-    assert str(refused.value) == "the site shows the phase `warm-up`, which the board does not have"
-
-
 # Whole boards: submissions are added, scored and shown.
 
 
@@ -216,31 +196,6 @@ def with_keys(board, **keys):
         assert count == 1, key
     path.write_text(text, encoding="utf-8")
     return Board.open(board.folder)
-
-
-def test_a_site_is_that_of_its_export(sqlite_board, submission, tmp_path, geval, monkeypatch):
-    add_some(sqlite_board, submission)
-    monkeypatch.setenv(DATABASE_VARIABLE, str(tmp_path / "board" / "board.sqlite"))  # which verify leaves alone
-    public, archive = tmp_path / "public", tmp_path / "board.tar.zst"
-    assert geval("board", "site", str(tmp_path / "board"), "-o", str(public))[0] == 0
-    export(sqlite_board, str(archive), now=NOW)
-    assert geval("board", "verify", str(public), str(archive)) == (0, "", "")
-    page = public / "index.html"
-    page.write_text(page.read_text().replace("ann", "eve"))
-    (public / "feed.xml").unlink()
-    (public / "extra.html").write_text("x")
-    line = 1 + next(n for n, text in enumerate(page.read_text().split("\n")) if "eve" in text)
-    assert geval("board", "verify", str(public), str(archive)) == (
-        1,
-        f"feed.xml is missing\nindex.html differs, from line {line} on\nextra.html does not belong to this board\n",
-        "",
-    )
-
-
-def test_verify_wants_a_site(tmp_path):
-    with pytest.raises(UsageError) as refused:
-        verify(str(tmp_path), "board.tar")
-    assert str(refused.value) == f"`{tmp_path}` contains no site made by geval board"
 
 
 def test_a_site_on_each_database(board, submission, tmp_path):
