@@ -1,8 +1,8 @@
-"""``geval board export`` and ``import``: a board as one archive, and the board that is rebuilt from it.
+"""``geval board export`` and ``import``: a board as one archive.
 
-An export is a tar archive with all files that a board needs elsewhere or, for the public, with its site and the
-public files of its challenge. Its last member, ``SHA256SUMS``, has the digests of the others in the form of
-``sha256sum``. An import writes the archive of the unpacked files again, so one flipped bit anywhere is found.
+An export is a tar archive with all files that a board needs elsewhere. Its last member, ``SHA256SUMS``, has the
+digests of the others in the form of ``sha256sum``. An import writes the archive of the unpacked files again, so one
+flipped bit anywhere is found.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import datetime
 from hashlib import file_digest, sha256
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, Any, cast
+from typing import IO, cast
 
 import yaml
 from sqlalchemy import Connection, Engine, LargeBinary, delete, insert, select, text
@@ -28,56 +28,45 @@ from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.references import expected_of
 from geval_py.board.settings import BoardSettings, read_settings, read_text
-from geval_py.board.site import build
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, splits
 from geval_py.reading.files import find_file
 from geval_py.reading.splits import find_answers
 from geval_py.scoring.evaluate import find_metric
-from geval_py.tables.escapes import json_text
-from geval_py.text import named, visible, words
+from geval_py.text import named, visible
 
-CHALLENGE, ANSWERS, SITE = "challenge", "answers", "site"
-PUBLIC_FILE, DIGESTS_FILE = "board.json", "SHA256SUMS"
+CHALLENGE, ANSWERS = "challenge", "answers"
+DIGESTS_FILE = "SHA256SUMS"
 PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}  # in an export's board.yaml
 MEMBER = re.compile(rf"{store.SETTINGS_FILE}|{DATABASE_FILE}|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+")
 ROWS, LARGE_ROWS = 500, 4  # of a table that are held in memory; large ones have bytes
 
 
-def export(board: store.Board, file: str, *, now: datetime, public: bool = False) -> None:
+def export(board: store.Board, file: str, *, now: datetime) -> None:
     """Write a board as one tar archive, compressed as its ending says (.zst, .xz, .gz); it appears when complete.
 
-    For the ``public``, it has the board's site, the settings that anyone may know, and the public files of the
-    challenge. Raises StoreError, UsageError, DataError.
+    Raises StoreError, UsageError, DataError.
     """
-    members = files_of(board.settings, public=public)
+    members = files_of(board.settings)
+    content = with_values(read_text(store.settings_path(board.folder)), PLACES)
     with workspace() as place:
-        if public:
-            name, content = PUBLIC_FILE, json_text(public_document(board.settings))
-            site = os.path.join(place, SITE)
-            build(board, site, now=now)
-            members |= {f"{SITE}/{path}": os.path.join(site, path) for path in _files_below(site)}
-        else:
-            name, content = store.SETTINGS_FILE, with_values(read_text(store.settings_path(board.folder)), PLACES)
-            members[DATABASE_FILE] = os.path.join(place, DATABASE_FILE)
-            engine = store.engine_at(members[DATABASE_FILE])
-            with disclosed(board, now) as source:
-                _copy_rows(source, engine)
-            with store.store_errors(engine), engine.connect() as connection:
-                connection.execute(text("COMMIT"))
-                for statement in ("PRAGMA journal_mode = DELETE", "VACUUM"):  # so that equal rows are equal bytes
-                    connection.execute(text(statement))
-        members[name] = os.path.join(place, name)
-        Path(members[name]).write_text(content, encoding="utf-8")
+        members |= {name: os.path.join(place, name) for name in (store.SETTINGS_FILE, DATABASE_FILE)}
+        Path(members[store.SETTINGS_FILE]).write_text(content, encoding="utf-8")
+        engine = store.engine_at(members[DATABASE_FILE])
+        with disclosed(board, now) as source:
+            _copy_rows(source, engine)
+        with store.store_errors(engine), engine.connect() as connection:
+            connection.execute(text("COMMIT"))
+            for statement in ("PRAGMA journal_mode = DELETE", "VACUUM"):  # so that equal rows are equal bytes
+                connection.execute(text(statement))
         with rewriting.written_whole(file, compression=compression.compression_by_ending(file)) as packed:
             write_archive(cast(IO[bytes], packed), members)
 
 
-def files_of(settings: BoardSettings, *, public: bool) -> dict[str, str]:
+def files_of(settings: BoardSettings) -> dict[str, str]:
     """Return the files that a board needs beside its database: paths, by their names in the archive.
 
-    For the ``public``, the answers of visible tests alone, and nothing from the folder of the answers. Raises
-    DataError.
+    Raises DataError.
     """
     members: dict[str, str] = {}
 
@@ -104,27 +93,9 @@ def files_of(settings: BoardSettings, *, public: bool) -> dict[str, str]:
             inputs = find_file(os.path.join(folder, test.name, splits.INPUT_FILE))
             if inputs is not None and (place == CHALLENGE or are_apart):
                 add(f"{place}/{test.name}", inputs)
-        if test.visible or not public:
-            expected = os.path.join(settings.challenge, test.name, splits.EXPECTED_FILE)
-            own = find_answers(expected) if public else None
-            answers = own or expected_of(settings.challenge, settings.answers, test.name)
-            add(f"{CHALLENGE if test.visible else ANSWERS}/{test.name}", answers)
-    if not public:
-        return members
-    # Nothing from the answers' folder, unless the challenge lies inside of that.
-    challenge_folder, answers_folder = (Path(folder).resolve() for folder in (settings.challenge, settings.answers))
-
-    def is_open(path: Path) -> bool:
-        is_of_challenge = challenge_folder.is_relative_to(answers_folder) and path.is_relative_to(challenge_folder)
-        return is_of_challenge or not path.is_relative_to(answers_folder)
-
-    return {name: path for name, path in members.items() if is_open(Path(path).resolve())}
-
-
-def _files_below(folder: str) -> list[str]:
-    """Return the paths of all files in a folder, relative to it, with / between folders, sorted."""
-    paths = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
-    return sorted(path.relative_to(folder).as_posix() for path in paths)
+        answers = expected_of(settings.challenge, settings.answers, test.name)
+        add(f"{CHALLENGE if test.visible else ANSWERS}/{test.name}", answers)
+    return members
 
 
 def _copy_rows(source: Connection, target: Engine) -> None:
@@ -144,22 +115,6 @@ def _copy_rows(source: Connection, target: Engine) -> None:
             if connection.dialect.name == "postgresql" and "id" in table.c:
                 following = f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), max(id)) FROM {table.name}"
                 connection.execute(text(following))
-
-
-def public_document(settings: BoardSettings) -> dict[str, Any]:
-    """Return the settings that anyone may know."""
-    own = words("title metric also submissions_a_day variants finals entries")
-    of_tests = words("visible disclosed disclosed_after ladder show split")
-    of_phases = words("tests submissions_a_day disclosed ladder variants")
-    return {name: getattr(settings, name) for name in own} | {
-        "tests": {test.name: {name: getattr(test, name) for name in of_tests} for test in settings.tests},
-        "phases": [
-            {"name": phase.name, "until": phase.until.isoformat()}
-            | {name: value for name in of_phases if (value := getattr(phase, name)) not in (None, ())}
-            for phase in settings.phases
-        ],
-        "zone": str(settings.zone),
-    }
 
 
 def with_values(content: str, values: Mapping[str, str]) -> str:
@@ -215,8 +170,8 @@ def write_archive(file: IO[bytes], members: Mapping[str, str]) -> dict[str, byte
 def read_archive(file: str, place: str) -> str:
     """Unpack an export of a board, whose members must have known names, below an empty place; return the new folder.
 
-    Raises UsageError for an export for the public; UnreadableFileError and CorruptFileError for a file that is no
-    whole export, or in which anything differs from what :func:`write_archive` writes.
+    Raises UnreadableFileError and CorruptFileError for a file that is no whole export, or in which anything differs
+    from what :func:`write_archive` writes.
     """
     unpacked, folder = os.path.join(place, "export.tar"), os.path.join(place, "board")
     with compression.open_unpacked(file) as opened, io.BufferedReader(opened) as stream, open(unpacked, "xb") as copy:
@@ -230,9 +185,6 @@ def read_archive(file: str, place: str) -> str:
                 if member.name == DIGESTS_FILE and content is not None:
                     digests = content.read()
                     break
-                if member.name == PUBLIC_FILE:
-                    message = f"{named(file)} is a public export: it lacks the answers and files that a board needs"
-                    raise UsageError(message=message)
                 if content is None or member.name in members or not MEMBER.fullmatch(member.name):
                     reason = f"it holds `{visible(member.name)}`, which an export of a board never contains"
                     raise UnreadableFileError(path=file, reason=reason)
@@ -265,8 +217,7 @@ def import_board(file: str, folder: str, *, database: str | None = None) -> stor
     """Rebuild a board from an export in a new folder, which appears only when it is complete.
 
     The rows stay in the SQLite file of the export unless another ``database`` is given. Raises UsageError if the
-    folder exists or the archive is for the public; UnreadableFileError and CorruptFileError if it is not an export;
-    StoreError.
+    folder exists; UnreadableFileError and CorruptFileError if it is not an export; StoreError.
     """
     folder = os.path.abspath(folder)
     if os.path.lexists(folder):

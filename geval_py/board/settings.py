@@ -117,8 +117,7 @@ class Test:
     If ``visible``, its answers are public, and pages may show its lines. ``disclosed`` is the number of significant
     digits of public scores until the last deadline (0 hides them), ``disclosed_after`` the number from then on. With
     a ``ladder``, a submitter's public score changes only when it is significantly better, and by at least ``step``
-    nats of the mean loss; this is also tested with losses clipped at ``clip`` nats. ``show`` is "best" or "all":
-    which of a submission's variants have public scores.
+    nats of the mean loss. ``show`` is "best" or "all": which of a submission's variants have public scores.
 
     ``split`` is the share of the lines in the public part of a hidden test, 0 if it has no parts. Lines with the same
     value in the column ``documents`` of the input are in the same part, and intervals and tests are by document; ""
@@ -132,7 +131,6 @@ class Test:
     disclosed: Significant = DIGITS
     disclosed_after: Significant = DIGITS
     ladder: bool = False
-    clip: Annotated[float, POSITIVE] = 20.0
     step: float = STEP
     show: Annotated[str, (BEST, ALL)] = BEST
     split: Annotated[float, _share] = 0.0
@@ -150,15 +148,13 @@ class Digits(NamedTuple):
 class Phase:
     """A period whose submissions are ranked together, up to and including the moment ``until``.
 
-    It ranks the named ``tests``, all without any. ``reopened`` accepts a deadline that was moved after private scores
-    had been shown. The other fields replace those of the board and of its tests for
+    It ranks the named ``tests``, all without any. The other fields replace those of the board and of its tests for
     submissions that arrive in this phase; None leaves them as they are.
     """
 
     name: str
     until: Annotated[datetime, moment_of]
     tests: tuple[str, ...] = ()
-    reopened: bool = False
     submissions_a_day: int | None = None
     disclosed: Significant | None = None
     ladder: bool | None = None

@@ -211,9 +211,7 @@ class World:
         """Write the settings of a model into board.yaml, and open the board; remember what they are called there."""
         folder = Path(folder or self.board.folder)
         of, database = model.settings, self.board.place
-        phases = ", ".join(
-            f"{{name: {name}, until: {until.isoformat()}, reopened: true}}" for name, until in of.phases
-        )
+        phases = ", ".join(f"{{name: {name}, until: {until.isoformat()}}}" for name, until in of.phases)
         split, shown = "split: 50 %, " if of.split else "", f"disclosed: {of.digits}"
         keys = KEYS | {
             "database": database if "://" in database else "board.sqlite",

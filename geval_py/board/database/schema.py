@@ -259,17 +259,6 @@ disclosures = _table(
     *_columns(Double, "value", "low", "high", nullable=True),
 )
 
-# The ladder of a submitter (or, negative, of a baseline's submission) in the table of a phase and test: its steps in
-# order of arrival, each with the evaluation it was climbed with and the output that is shown from then on. A cache.
-rungs = _table(
-    "rungs",
-    _key("phase", Text),
-    _key("test", Text),
-    _key("climber", Integer, autoincrement=False),
-    _key("step", Integer, autoincrement=False),
-    *_columns(Integer, "output_id", "evaluation_id", "shown_id"),
-)
-
 # The paths that were scanned, each with its fingerprint when it was stored. ``outcome`` is "received", or what the
 # outcome depended on: the same path is tried again once that has changed.
 scanned = _table(

@@ -36,7 +36,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import Blobs, Submissions
-from geval_py.board.settings import ACCOUNTS_FILE, BoardSettings, moment_text, read_settings, shared_settings
+from geval_py.board.settings import ACCOUNTS_FILE, BoardSettings, read_settings, shared_settings
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.compression import zstd_module
 from geval_py.text import named, visible
@@ -71,22 +71,11 @@ class Board:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Board:
-        """Open a board; raises MissingFileError, ConfigError, StoreError, UsageError for a newer schema.
-
-        UsageError, too, if a deadline was moved after its private scores were shown, unless that is accepted.
-        """
+        """Open a board; raises MissingFileError, ConfigError, StoreError, UsageError for a newer schema."""
         folder = os.fspath(folder)
         settings = read_settings(settings_path(folder))
         board = cls(folder, settings, place_of(folder, settings.database))
         check_schema(board.engine)
-        with board.reading() as connection:
-            decided = connection.execute(select(schema.board.c.decided)).scalar() or {}
-        for phase in settings.phases:
-            until, shown = moment_text(phase.until), decided.get(phase.name, "")
-            if shown and until > shown and not phase.reopened:
-                moved = f"the deadline of {visible(phase.name)} was moved to {until}, but since {shown} the private"
-                moved += " scores have been shown, and submitters may use them"
-                raise UsageError(message=f"{moved}\n  move it back, or write `reopened: true` into this phase")
         return board
 
     @classmethod

@@ -132,7 +132,6 @@ also: {also}
 #   disclosed: 2          significant digits of a score that are shown until the last deadline; 0: no score, no place
 #   disclosed_after: 4    the same from then on (default: as disclosed; 4 if that is 0)
 #   ladder: true          a shown score changes only when a new one is significantly better
-#   clip: 20              with a ladder: line losses above this, in nats, also count as this
 #   step: 0.1             with a ladder: how much the mean loss must improve, in nats; 0.1 is 10 % of a perplexity
 #   split: 30 %           scores are of 30 % of the lines until the deadline, then of the others; needs your own seed
 #   documents: FileId     intervals and tests are by document: lines with the same value in this column of in.tsv

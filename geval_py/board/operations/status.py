@@ -58,7 +58,8 @@ class Status:
     ``without_output`` has, by test, the codes of scored submissions without an output for it, withdrawn ones left
     out. ``to_be_sent_again`` has the codes of submissions that could not be received under earlier settings, and
     that were not sent again by the same name.
-    ``finals`` is the most submissions that a submitter may name to decide.
+    ``finals`` is the most submissions that a submitter may name to decide. ``reopened`` has, by phase, the moment
+    since which private scores have been shown, if the deadline was moved beyond it afterwards.
     """
 
     title: str
@@ -73,6 +74,7 @@ class Status:
     to_be_sent_again: list[str]
     zone: str
     finals: int
+    reopened: dict[str, str]
     submissions: tuple[Line, ...]
 
     @property
@@ -92,6 +94,7 @@ def status_of(board: Board, now: datetime) -> Status:
         with_output = {(row.submission_id, row.test) for row in output_rows}
         with_files = set(connection.execute(select(Files.submission_id)).scalars())
         old = outdated(connection, settings, references)
+        decided = connection.execute(select(schema.board.c.decided)).scalar() or {}
         count = func.count()
         counts = {one.name: connection.execute(select(count).select_from(one)).scalar_one() for one in tables}
     to_be_scored = {(one.code, one.test) for one in old}
@@ -122,6 +125,7 @@ def status_of(board: Board, now: datetime) -> Status:
             )
         )
     states = Counter(line.state for line in lines)
+    untils = {phase.name: moment_text(phase.until) for phase in settings.phases}
     return Status(
         title=settings.title,
         phase=settings.phase_of(now),
@@ -134,5 +138,6 @@ def status_of(board: Board, now: datetime) -> Status:
         to_be_sent_again=to_be_sent_again,
         zone=str(settings.zone),
         finals=settings.finals,
+        reopened={phase: since for phase, since in decided.items() if untils.get(phase, since) > since},
         submissions=tuple(lines),
     )

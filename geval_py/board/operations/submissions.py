@@ -34,7 +34,7 @@ from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import MAX_COMPARED
 from geval_py.board.references import references_of
-from geval_py.board.settings import BoardSettings, Phase, moment_text
+from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.submission import RejectedError
 from geval_py.errors import DataError, UsageError
 from geval_py.reading.files import naming
@@ -279,35 +279,26 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
             message="this board has no final submissions\n  to allow two, write `finals: 2` into board.yaml"
         )
     with board.writing() as connection:
-        rows = {row.id: row for row in (find_submission(connection, code) for code in codes)}
-        for number, row in rows.items():
+        rows = [find_submission(connection, code) for code in codes]
+        for row in rows:
             if problem := final_problem(connection, settings, row, now, undo=undo):
                 raise UsageError(message=problem)
-            change_submission(connection, number, final=None if undo else row.final or now)
-        theirs = select(Submissions.submitter_id).where(Submissions.id.in_(list(rows)))
-        query = SUBMISSIONS.where(Submissions.final.is_not(None), Submissions.submitter_id.in_(theirs))
-        query = query.where(*COUNTED)
-        own: dict[tuple[str, str], list[str]] = {}
-        for row in connection.execute(query.order_by(Submissions.final, Submissions.id)).all():
-            for test in _decided_tests(connection, settings, row):
-                own.setdefault((row.submitter, test), []).append(row.code)
-        for (submitter, test), named in own.items():
-            if len(named) > settings.finals:
-                most = f"{visible(submitter)} may name {settings.finals} final submissions for {visible(test)}"
-                more = f"{', '.join(named)} are {len(named)}\n  take one back first"
-                raise UsageError(message=f"{most}: {more}")
+            change_submission(connection, row.id, final=None if undo else row.final or now)
         mark_changed(connection)
-        return [receipt_of(connection, number, UNNAMED if undo else NAMED) for number in rows]
+        return [receipt_of(connection, row.id, UNNAMED if undo else NAMED) for row in rows]
 
 
 def final_problem(
     connection: Connection, settings: BoardSettings, row: Row[Any], now: datetime, *, undo: bool
 ) -> str:
     """Return why a submission cannot be named as final, or with ``undo`` not taken back; "" if it can."""
-    tests = _decided_tests(connection, settings, row)
-    for test, phase in tests.items():
-        if phase is not None and now > phase.until:
-            deadline = f"the deadline of {visible(test)} has passed, at {moment_text(phase.until)}"
+    team, tests = team_settings(connection, settings, row.submitter_id), _tests_with_outputs(connection, row.id)
+    last = {test.name: team.deciding_phase(test.name) for test in settings.tests if test.split}
+    phase = team.phase_of(row.arrived)
+    decided = {test: end for test, end in last.items() if test in tests and (end is None or end.name == phase)}
+    for test, end in decided.items():
+        if end is not None and now > end.until:
+            deadline = f"the deadline of {visible(test)} has passed, at {moment_text(end.until)}"
             return f"{deadline}: final submissions cannot be changed"
     if undo:
         return ""
@@ -316,18 +307,15 @@ def final_problem(
     if row.state != SCORED or row.withdrawn is not None:
         state = "withdrawn" if row.withdrawn is not None else row.state
         return f"{row.code} is {state}: only a scored submission can be final"
-    if not tests:
-        last = {test.name: settings.deciding_phase(test.name) for test in settings.tests if test.split}
+    if not decided:
         needed = [f"an output for {test}" + (f" in {end.name}" if end else "") for test, end in last.items()]
         return visible(f"{row.code} cannot be final: it needs {' or '.join(needed)}")
+    query = SUBMISSIONS.where(Submissions.final.is_not(None), Submissions.submitter_id == row.submitter_id)
+    query = query.where(*COUNTED, Submissions.id != row.id).order_by(Submissions.final, Submissions.id)
+    named = [other for other in connection.execute(query).all() if team.phase_of(other.arrived) == phase]
+    for test in decided:
+        codes = [other.code for other in named if test in _tests_with_outputs(connection, other.id)]
+        if len(codes) >= settings.finals:
+            most = f"{visible(named[0].submitter)} may name {settings.finals} final submissions for {visible(test)}"
+            return f"{most}: {', '.join([*codes, row.code])} are {len(codes) + 1}\n  take one back first"
     return ""
-
-
-def _decided_tests(connection: Connection, settings: BoardSettings, row: Row[Any]) -> dict[str, Phase | None]:
-    """Return the tests whose private part a submission may decide, each with the phase that has its deadline."""
-    settings = team_settings(connection, settings, row.submitter_id)
-    own, phase = _tests_with_outputs(connection, row.id), settings.phase_of(row.arrived)
-    last = {
-        test.name: settings.deciding_phase(test.name) for test in settings.tests if test.split and test.name in own
-    }
-    return {test: end for test, end in last.items() if end is None or end.name == phase}

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import combinations, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, Row, and_, bindparam, case, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, case, delete, insert, select, update
 
 from geval_py.board.database.schema import (
     COUNTED,
@@ -34,7 +34,6 @@ from geval_py.board.database.schema import (
     evaluations,
     outputs,
     pick,
-    rungs,
     scores,
     submissions,
 )
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
     Losses: TypeAlias = "npt.NDArray[np.float64]"
 
 SMALLEST = 1e-12  # distance of a score from the best one
+CLIP = 20.0  # nats: as much as a single line can contribute to a step of a ladder
 
 
 # The ladder: a submitter's shown score moves only when a submission is surely better
@@ -76,30 +76,34 @@ class Ladder:
 
     A step is shown if its figure, rounded to ``digits``, is better than the shown one, and its mean loss is lower by
     more than two standard errors of the difference and by at least ``fall`` nats; both for the losses as they are and
-    for those clipped at ``bound`` nats, so that neither a single line nor a waste on all lines can move it.
+    for those clipped at :data:`CLIP` nats, so that neither a single line nor a waste on all lines can move it.
 
     >>> import numpy as np
-    >>> ladder = Ladder(20.0)
+    >>> ladder = Ladder()
     >>> steps = [[2.0, 3.0], [1.0, 3.9], [1.0, 2.0]]
     >>> [ladder.climb(n, np.array(losses), sum(losses)) for n, losses in enumerate(steps)]
     [0, 0, 2]
     """
 
-    bound: float
     fall: float = 0.0
     digits: int = MAX_DIGITS
     shown: int | None = None
     losses: Any = ()  # of the shown step
     badness: float = 0.0  # its score, turned so that lower is better
 
+    def may_move(self, badness: float) -> bool:
+        """Return whether a score has a better figure than the shown one."""
+        before, after = (rounded(value, self.digits) or 0.0 for value in (self.badness, badness))
+        return self.shown is None or after < before
+
     def climb(self, step: int, losses: Losses, badness: float, documents: Documents | None = None) -> int:
         """Add a step with its line losses (at least one, not negative) and score; return the step to show."""
         from geval_py.explaining.statistics import spread_of_mean
 
         if self.shown is not None:
-            if not (rounded(badness, self.digits) or 0.0) < (rounded(self.badness, self.digits) or 0.0):
+            if not self.may_move(badness):
                 return self.shown
-            falls = [self.losses.clip(max=self.bound) - losses.clip(max=self.bound)]
+            falls = [self.losses.clip(max=CLIP) - losses.clip(max=CLIP)]
             if math.inf not in self.losses:
                 falls.append(self.losses - losses)
             for fall in falls:
@@ -149,7 +153,6 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
     """Update the disclosures to the present scores, settings and moment; writes only what changed."""
     if not order.is_disclosed(connection, settings, now):
         connection.execute(delete(disclosures))
-        connection.execute(delete(rungs))
         decided = connection.execute(select(board.c.decided)).scalar() or {}
         for name, own in settings.by_phase.items():
             if any(own.is_decided(test, name, now) for test in own.tests):
@@ -232,11 +235,11 @@ def _shown_in(
         firsts = [next((one for one in group if one.badness is not None), group[0]) for group in groups]
         steps = [min(group, key=partial(_rank, digits.score)) for group in groups]
     climbs = test.ladder and digits.score and not is_decided
-    rungs = _climbed(connection, settings, phase, test, digits.score, steps) if climbs else {}
+    climbed = _climbed(connection, settings, test, digits.score, steps) if climbs else {}
     by_id = {step.id: step for step in steps}
     shown: dict[int, _Shown] = {}
     for first, step in zip(firsts, steps, strict=True):
-        rung = by_id[rungs.get(step.id, step.id)]
+        rung = by_id[climbed.get(step.id, step.id)]
         if not digits.score or (rung is step and not step.informed):
             rung = first
         stands = step if rung is step else first
@@ -321,44 +324,9 @@ def _rank(digits: int, output: _Output) -> tuple[bool, bool, float]:
 
 
 def _climbed(
-    connection: Connection, settings: BoardSettings, phase: str, test: Test, digits: int, steps: Sequence[_Output]
+    connection: Connection, settings: BoardSettings, test: Test, digits: int, steps: Sequence[_Output]
 ) -> dict[int, int]:
     """Climb the ladders of a table; return the id of the output that each step shows.
-
-    A ladder with the same steps as before is not climbed again.
-    """
-    here = and_(rungs.c.phase == phase, rungs.c.test == test.name)
-    before: dict[int, list[Row[Any]]] = {}
-    for row in connection.execute(select(rungs).where(here).order_by(rungs.c.step)):
-        before.setdefault(row.climber, []).append(row)
-    ladders: dict[int, list[_Output]] = {}
-    for step in steps:
-        ladders.setdefault(step.climber, []).append(step)
-    shown: dict[int, int] = {}
-    changed = before.keys() - ladders.keys()
-    new: list[dict[str, Any]] = []
-    for climber, own in ladders.items():
-        contents = [(step.id, step.evaluations.get(settings.metric, 0)) for step in own]
-        stored = before.get(climber, [])
-        if contents == [(row.output_id, row.evaluation_id) for row in stored]:
-            shown |= {row.output_id: row.shown_id for row in stored}
-            continue
-        changed.add(climber)
-        climbed = _climb(connection, settings, test, digits, own)
-        for number, ((output, evaluation), rung) in enumerate(zip(contents, climbed, strict=True)):
-            shown[output] = rung
-            row_of = {"phase": phase, "test": test.name, "climber": climber, "step": number}
-            new.append(row_of | {"output_id": output, "evaluation_id": evaluation, "shown_id": rung})
-    connection.execute(delete(rungs).where(here, rungs.c.climber.in_(sorted(changed))))
-    if new:
-        connection.execute(insert(rungs), new)
-    return shown
-
-
-def _climb(
-    connection: Connection, settings: BoardSettings, test: Test, digits: int, steps: Sequence[_Output]
-) -> Iterator[int]:
-    """Climb one ladder; yield for each step the output shown from then on.
 
     A step without a score, or whose score is worse than that of knowing nothing, never moves a ladder. A metric that
     is not made of losses has the logarithm of the score's distance from the best one in their place or, if there is
@@ -366,18 +334,19 @@ def _climb(
     """
     import numpy as np
 
-    ladder, measure = Ladder(test.clip, fall=test.step, digits=digits), metric_of(settings.metric).measure
+    measure, ladders = metric_of(settings.metric).measure, dict[int, Ladder]()
     columns = select(*pick(Evaluations, "lines losses documents"))
+    shown: dict[int, int] = {}
     for step in steps:
-        evaluation = step.evaluations.get(settings.metric, 0)
-        row = connection.execute(columns.where(Evaluations.id == evaluation)).first()
+        ladder = ladders.setdefault(step.climber, Ladder(fall=test.step, digits=digits))
         badness = step.badness
-        if badness is None or row is None:
-            yield step.id
+        if badness is None:
+            shown[step.id] = step.id
             continue
-        if not step.informed:
-            yield step.id if ladder.shown is None else ladder.shown
+        if not (step.informed and ladder.may_move(badness)):
+            shown[step.id] = step.id if ladder.shown is None else ladder.shown
             continue
+        row = connection.execute(columns.where(Evaluations.id == step.figures[settings.metric].id)).one()
         documents = None
         if measure.of_losses and row.losses is not None:
             documents = unpack_documents(row.documents, row.lines)
@@ -386,7 +355,8 @@ def _climb(
             losses = np.arcsinh([badness])
         else:
             losses = np.log([max(abs(badness - measure.sign * measure.best), SMALLEST)])
-        yield ladder.climb(step.id, losses, badness, documents)
+        shown[step.id] = ladder.climb(step.id, losses, badness, documents)
+    return shown
 
 
 # Stored comparisons

@@ -53,9 +53,9 @@ def me(visit: Visit) -> Response:
     account, settings, connection = visit.account, visit.board.settings, visit.connection
     phases = team_settings(connection, settings, account.submitter_id).phases
     own = uploads.uploads_of(connection, account.submitter_id)
-    number, nameable = sum(one.is_final for one in own), set()
+    nameable = set()
     for one in own if settings.finals else ():
-        if one.code and (one.is_final or number < settings.finals):
+        if one.code:
             row = find_submission(connection, one.code)
             if not operations.final_problem(connection, settings, row, visit.now, undo=one.is_final):
                 nameable.add(one.code)

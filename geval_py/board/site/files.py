@@ -102,7 +102,7 @@ def write_site(folder: str, pages: Iterable[Page]) -> int:
     if os.path.lexists(target):
         if os.path.islink(target) or not os.path.isdir(target):
             raise UsageError(message=f"Cannot write {named(target)}: it is not a folder")
-        if os.listdir(target) and mark_of(target) is None:
+        if os.listdir(target) and not is_site(target):
             message = f"Cannot write {named(target)}: it contains something other than a site\n  name a new folder"
             raise UsageError(message=message)
     try:
@@ -125,14 +125,13 @@ def write_site(folder: str, pages: Iterable[Page]) -> int:
     return number
 
 
-def mark_of(folder: str) -> dict[str, object] | None:
-    """Read a site's mark, site.json; None if the folder holds no site."""
+def is_site(folder: str) -> bool:
+    """Return whether a folder holds a site, which has a mark."""
     try:
         with open(os.path.join(folder, MARK), encoding="utf-8") as file:
-            mark = json.load(file)
+            return "generator" in json.load(file)
     except (OSError, ValueError):
-        return None
-    return mark if isinstance(mark, dict) and "generator" in mark else None
+        return False
 
 
 # The Atom feed (RFC 4287) of the latest submissions. Ids are `tag:` URIs (RFC 4151), the same at every address.

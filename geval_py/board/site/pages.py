@@ -56,8 +56,7 @@ def pages(view: SiteView, *, served: str = "", **frame: Any) -> Pages:
 
     def links_of(test: str) -> list[tuple[str, str, str]]:
         """Return the links to the sections, for a test; for "", that of the front page."""
-        links = addresses.sections(test or front, view.front(test or front))
-        return links if view.likenesses is None else [*links, ("likenesses", "Much alike", "likenesses.html")]
+        return addresses.sections(test or front, view.front(test or front))
 
     common = {
         "view": view,
@@ -73,7 +72,7 @@ def pages(view: SiteView, *, served: str = "", **frame: Any) -> Pages:
         return rendering.render(f"{section}.html", title=title, section=section, root=root, **common, **values)
 
     mark = {"generator": f"geval-py {__version__}", "title": view.settings.title, "phase": view.phase}
-    yield files.MARK, json_text({**mark, "organiser": view.likenesses is not None})
+    yield files.MARK, json_text(mark)
     for name in SERVED if served else STATIC:
         text = resources.files("geval_py.board.site").joinpath("static", name).read_text(encoding="utf-8")
         yield f"static/{name}", text
@@ -84,8 +83,6 @@ def pages(view: SiteView, *, served: str = "", **frame: Any) -> Pages:
     cite, where = (rendering.markdown_html(text) for text in (view.settings.cite, view.settings.submit))
     yield "challenge.html", page("challenge", title="Challenge", body=body, titled="<h1>" in body, cite=cite)
     yield "submit.html", page("submit", title="How to submit", where=where)
-    if view.likenesses is not None:
-        yield "likenesses.html", page("likenesses", title="Much alike")
     yield from submission_pages(view, addresses, page)
     yield from submitter_pages(view, addresses, page)
     yield "feed.xml", files.feed(view)

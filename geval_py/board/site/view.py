@@ -33,7 +33,7 @@ from geval_py.board.database.schema import (
 )
 from geval_py.board.database.store import Board
 from geval_py.board.operations.teams import settings_by_team
-from geval_py.board.ranking import disclosure, leaderboard, likeness, place_ranges
+from geval_py.board.ranking import disclosure, leaderboard, place_ranges
 from geval_py.board.references import expected_of
 from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, names_of, read_text
 from geval_py.board.submission import Standings, unpack
@@ -112,8 +112,7 @@ class SiteView:
     """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
 
     ``announcements`` have the latest first too. ``phase`` is the present phase, ``digits`` the significant digits
-    shown, by test and phase. ``metrics`` have the names that the standings use. ``likenesses`` are for the
-    organiser, None in a published site.
+    shown, by test and phase. ``metrics`` have the names that the standings use.
     """
 
     settings: BoardSettings
@@ -125,7 +124,6 @@ class SiteView:
     announcements: Sequence[Row[Any, Any, Any]] = ()
     readme: str = ""
     lines_of: ReadLines = lambda *_: ()
-    likenesses: tuple[likeness.Likeness, ...] | None = None
 
     def digits_at(self, test: str, code: str) -> Digits:
         """Return the digits of a submission's output for a test, by the phase in which it counts."""
@@ -223,7 +221,7 @@ def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
 
 
 @contextmanager
-def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[SiteView]:
+def loaded(board: Board, *, now: datetime) -> Iterator[SiteView]:
     """Read what a site shows now; the lines of outputs only within the block. Raises StoreError, DataError."""
     settings = board.settings
     phase, names = settings.phase_of(now), settings.phase_names
@@ -247,7 +245,6 @@ def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[
             announcements=announcements_of(connection),
             readme=read_text(readme) if os.path.isfile(readme) else "",
             lines_of=line_reader(connection, settings),
-            likenesses=tuple(likeness.likenesses(connection, settings)) if organiser else None,
         )
 
 

@@ -22,11 +22,9 @@ CODE = option("code", metavar="CODE", help="the submission's code, or its first 
 
 
 @contextmanager
-def private_files(*, unless: bool = False) -> Iterator[None]:
-    """Let nobody else read the files that are made meanwhile, ``unless`` they are for the public."""
+def private_files() -> Iterator[None]:
+    """Let nobody else read the files that are made meanwhile."""
     before = os.umask(0o077)
-    if unless:
-        os.umask(before)
     try:
         yield
     finally:

@@ -15,7 +15,7 @@ from geval_py.board.ranking import leaderboard
 from geval_py.board.settings import AFTER, moment_text
 from geval_py.board.submission import FAILED, Entry, Standings
 from geval_py.cli import terminal
-from geval_py.cli.board import BOARD, now, private_files
+from geval_py.cli.board import BOARD, now
 from geval_py.cli.commands import add_format, option, parser_maker, switch
 from geval_py.explaining.significance import group_letters
 from geval_py.tables.formats import Result
@@ -227,6 +227,9 @@ def _summary(status: Status) -> Iterator[str]:
         named = {line.submitter for line in status.submissions if line.final and not line.is_withdrawn}
         have = f"{counted(len(named), 'submitter')} {'has' if len(named) == 1 else 'have'}"
         yield f"{have} named final submissions; at most {status.finals} of each count"
+    for phase, since in status.reopened.items():
+        moved = f"the deadline of {phase} was moved after the private scores were shown, at {since}"
+        yield f"warning: {moved}; submitters may use these"
     if codes := status.to_be_sent_again:
         yield f"rejected under earlier tests or limits: {_some(codes)}; geval board scan or add tries them again"
     if failed := [line.code for line in status.submissions if line.state == FAILED]:
@@ -257,17 +260,12 @@ make_site_parser = parser_maker(
     "Write a board as static pages: leaderboards, submissions, charts, data, a feed.",
     """\
   geval board site gazette-board -o public
-  geval board site gazette-board -o private --organiser
 
 Publish the folder with any web server, or open its index.html in a browser. An earlier site in the folder stays
 until the new one is complete.
 """,
     BOARD,
     option("-o", "--output", metavar="DIR", required=True, help="the folder: new, empty, or with an earlier site"),
-    switch(
-        "--organiser",
-        help="also show very similar outputs; do not publish this",
-    ),
 )
 
 
@@ -275,6 +273,5 @@ def run_site(args: argparse.Namespace) -> None:
     """Run ``geval board site``; raises GevalError."""
     from geval_py.board.site import build
 
-    with private_files(unless=not args.organiser):
-        number = build(Board.open(args.board), args.output, now=now(), organiser=args.organiser)
+    number = build(Board.open(args.board), args.output, now=now())
     sys.stdout.write(f"{visible(args.output)}: {counted(number, 'file')}\n")

@@ -59,25 +59,20 @@ make_export_parser = parser_maker(
     "Write a board as one tar archive: its database, its settings, the challenge and the answers.",
     """\
   geval board export gazette-board gazette-board.tar.zst
-  geval board export gazette-board results.tar.zst --public
 """,
     BOARD,
     option("file", metavar="FILE", help="the archive, compressed by its ending: .tar, .tar.zst, .tar.xz"),
-    switch(
-        "--public",
-        help="leave out answers, files and scores that are not disclosed",
-    ),
     switch("--force", help="overwrite an existing archive"),
 )
 
 
+@private_files()
 def run_export(args: argparse.Namespace) -> None:
     """Run ``geval board export``; raises GevalError."""
     if os.path.lexists(args.file) and not args.force:
         there = f"{named(args.file)} is there already, and is left as it is"
         raise UsageError(message=f"{there}\n  --force writes over it")
-    with private_files(unless=args.public):
-        export(Board.open(args.board), args.file, now=now(), public=args.public)
+    export(Board.open(args.board), args.file, now=now())
 
 
 make_import_parser = parser_maker(

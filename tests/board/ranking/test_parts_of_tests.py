@@ -177,7 +177,6 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
     ({"entries": "some"}, "`entries` must be one of best, all, tag"),
     ({"transports": "[https, ftp]"}, "`transports` must be one of https, ssh, git, http, file"),
     ({"limits": "{files: 0}"}, "`files` must be a whole number from 1"),
-    ({"tests": "{test-A: {clip: 0}}"}, "`clip` must be a number above 0"),
     ({"tests": "{test-A: {step: -1}}"}, "`step` must be a number, 0 or above"),
     ({"server": "{mail: {host: a, sender: a@b, port: 65536}}"}, "`port` must be a whole number from 1 to 65535"),
 ])  # fmt: skip

@@ -70,19 +70,17 @@ def test_nobody_else_can_read_a_board_or_its_export(challenge, tmp_path, geval):
             ["init", tmp_path / "boards" / "gap", "--challenge", challenge, "--answers", answers],
             ["invite", tmp_path / "boards", "anna", "--url", "https://board.test"],
             ["export", folder, tmp_path / "whole.tar"],
-            ["export", folder, tmp_path / "public.tar", "--public"],
             ["import", tmp_path / "copy", tmp_path / "whole.tar"],
-            ["site", folder, "-o", tmp_path / "own", "--organiser"],
             ["site", folder, "-o", tmp_path / "site"],
         ):
             assert geval("board", *map(str, words))[0] == 0
     finally:
         os.umask(before)
-    assert [mode(tmp_path / name) for name in ("board", "copy", "own", "site")] == [0o700, 0o700, 0o700, 0o755]
+    assert [mode(tmp_path / name) for name in ("board", "copy", "site")] == [0o700, 0o700, 0o755]
     assert {mode(path) for path in (*folder.iterdir(), *(tmp_path / "copy").rglob("*.*"))} == {0o600}
     assert mode(tmp_path / "boards" / "accounts.sqlite") == 0o600
-    assert (mode(tmp_path / "whole.tar"), mode(tmp_path / "public.tar")) == (0o600, 0o644)
-    assert (mode(tmp_path / "own" / "index.html"), mode(tmp_path / "site" / "index.html")) == (0o600, 0o644)
+    assert mode(tmp_path / "whole.tar") == 0o600
+    assert mode(tmp_path / "site" / "index.html") == 0o644
 
 
 def test_a_folder_that_others_can_read_is_not_served(sqlite_board):

@@ -2,7 +2,6 @@
 
 import io
 import re
-import tarfile
 import zipfile
 from datetime import timedelta
 from pathlib import Path
@@ -14,8 +13,6 @@ from sqlalchemy import select, update
 
 from geval_py.board.database.schema import accounts as accounts_table
 from geval_py.board.database.schema import audit, blobs, jobs, secrets, submissions
-from geval_py.board.database.store import Board
-from geval_py.board.exports import export
 from geval_py.board.server import accounts, queue, signed_receipts
 
 GOOD = output("test-A", 0.5)
@@ -457,16 +454,16 @@ def test_a_hostile_name_is_text(served):
     assert "&lt;script&gt;" in text
 
 
-def test_the_export_for_the_public_has_nobody(served, tmp_path):
+def test_the_pages_name_nobody_but_teams(served):
     served.signed_in("alice", team="anna", email="alice@uni.example")
     served.token("alice").put(OUT, GOOD)
     served.work()
-    export(Board.open(served.board.folder), str(tmp_path / "public.tar"), now=NOW, public=True)
-    with tarfile.open(tmp_path / "public.tar") as tar:
-        content = b"".join(tar.extractfile(member).read() for member in tar if member.name.startswith("site/"))
-    assert b"anna" in content
-    assert b"uni.example" not in content
-    assert b"alice" not in content
+    served.build()
+    pages = ["/", "/submissions.html", "/feed.xml", "/data/submissions.json", "/data/outputs.csv"]
+    told = "".join(served.browser().get(page).text for page in pages)
+    assert "anna" in told
+    assert "uni.example" not in told
+    assert "alice" not in told
 
 
 def test_the_server_works_without_the_answers(served):

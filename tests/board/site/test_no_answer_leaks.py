@@ -99,9 +99,6 @@ def _publish(story, board):
     published = story.folder / "published"
     published.mkdir()
     story.fine("site", board, "-o", published / "site")
-    story.fine("site", board, "-o", published / "organiser", "--organiser")
-    story.fine("export", board, published / "public.tar", "--public")
-    story.fine("export", board, published / "public.tar.zst", "--public")
     story.fine("export", board, story.folder / "whole.tar")
 
 
@@ -187,7 +184,6 @@ def site_of(folder, changed, disclosed):
     path.write_text(path.read_text(encoding="utf-8").replace("test-A: {disclosed: 4}", f"test-A: {disclosed}"))
     story.fine("scan", board, uploads(folder / "uploads"), "--at", "2025-01-10T12:00:00Z")
     story.fine("site", board, "-o", folder / "site")
-    story.fine("export", board, folder / "public.tar", "--public")
     pages = {path.relative_to(folder / "site"): path.read_text() for path in (folder / "site").rglob("*.*")}
     return pages, scores_of(board)
 

@@ -98,16 +98,14 @@ def write_output(folder, text):
 
 
 def published(story):
-    """All that is shown: what the commands print, the bytes of the site and of the public export."""
+    """All that is shown: what the commands print, the bytes of the site."""
     board, found = story.folder / "board", {}
     for phase in ("dev", "final"):
         for form, by in (("csv", "submitter"), ("text", "submission"), ("json", "tag")):
             found[phase, form, by] = story("show", board, "--phase", phase, "--format", form, "--by", by)
     story.fine("site", board, "-o", story.folder / "site")
-    story.fine("export", board, story.folder / "public.tar", "--public", "--force")
     site = story.folder / "site"
-    found |= {path.relative_to(site): path.read_bytes() for path in site.rglob("*") if path.is_file()}
-    return found | {"export": (story.folder / "public.tar").read_bytes()}
+    return found | {path.relative_to(site): path.read_bytes() for path in site.rglob("*") if path.is_file()}
 
 
 def names_of_differences(one, other):

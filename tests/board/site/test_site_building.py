@@ -1,4 +1,4 @@
-"""A board's site: what is read from the database, what is never shown, how it is written."""
+"""A board's site: what is read from the database, what is never shown, and how it is written."""
 
 import json
 import math
@@ -54,13 +54,11 @@ def test_what_is_stored_is_shown(rows, tmp_path):
     assert not any(b"shy" in content for content in files_of(tmp_path / "public").values())
 
 
-@pytest.mark.parametrize("organiser", [False, True])
-def test_why_one_was_withdrawn_is_not_shown(rows, tmp_path, organiser):
-    site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW, organiser=organiser)
+def test_why_one_was_withdrawn_is_not_shown(rows, tmp_path):
+    site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
     written = files_of(tmp_path / "public")
     assert b"Withdrawn on" in written[f"submissions/{rows.withdrawn}.html"]
     assert [name for name, content in written.items() if b"asked for" in content] == []
-    assert ("likenesses.html" in written) == organiser
 
 
 def test_of_a_public_set_the_worst_lines_are_shown(rows, tmp_path):

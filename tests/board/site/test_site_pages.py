@@ -329,22 +329,6 @@ def test_advice_stands_on_the_page_of_an_entry(files):
     assert "Place 1 needs a PerplexityHashed below " in advice
 
 
-def test_likenesses_are_the_organisers_alone(files):
-    from geval_py.board.ranking.likeness import Likeness
-
-    pair = Likeness(
-        test="test-A", one="0" * 12, one_submitter="ann", other="1" * 12, other_submitter="bob", same=59, lines=60,
-        correlation=0.99987,
-    )  # fmt: skip
-    own = site_views.submissions_of(3, 2)
-    named = tuple(replace(one, code=code * 12) for one, code in zip(own, "012", strict=True))
-    private = made(site_views.view(named, likenesses=(pair,)))
-    assert "59 of 60 lines 0.9998" in Reader(private["likenesses.html"]).words
-    assert all("do not publish it" in text for text in html_of(private).values())
-    assert "likenesses.html" not in files
-    assert not any("do not publish" in text for text in files.values())
-
-
 @pytest.mark.parametrize(("markdown", "html"), [
     ("<script>alert(1)</script>", "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>\n"),
     ("![alt](https://example.org/x.png)", "<p>alt</p>\n"),

@@ -60,27 +60,22 @@ for (const table of document.querySelectorAll("table.compared")) {
 
   const decimals = (row) => (row.dataset.shown.split(".")[1] ?? "").length;
 
-  // Whether the two can be told apart, or why this is not known.
   const verdict = (one, other) => {
     if (one.dataset.phase !== other.dataset.phase) return "They were not compared line by line, because they are not in one leaderboard.";
     const groups = [one, other].map((row) => JSON.parse(row.dataset.groups));
     if (!groups.every((each) => each.length)) return "They were not compared line by line, because one of them is not ranked.";
-    return groups[0].every((group) => !groups[1].includes(group));
+    const shared = groups[0].some((group) => groups[1].includes(group));
+    return `They are ${shared ? "not " : ""}significantly different.`;
   };
 
   const sentence = (one, other) => {
-    const apart = verdict(one, other);
     const by = Number(one.dataset.score) - Number(other.dataset.score);
-    const told = apart ? "They are significantly different." : "They are not significantly different.";
-    const end = typeof apart === "string" ? apart : told;
-    if (!Number.isFinite(by)) return `One of the two scores is not finite. ${end}`;
-    if (by === 0) return `Their shown scores are equal. ${end}`;
+    if (!Number.isFinite(by)) return `One of the two scores is not finite. ${verdict(one, other)}`;
+    if (by === 0) return `Their shown scores are equal. ${verdict(one, other)}`;
     const first = (by < 0) === (table.dataset.direction === "lower");
     const name = (first ? one : other).cells[0].querySelector("a").textContent;
     const difference = Math.abs(by).toFixed(Math.min(decimals(one), decimals(other)));
-    if (typeof apart === "string") return `${name} has the better score, by ${difference}. ${end}`;
-    if (apart) return `${name} is better by ${difference}, which is more than chance. ${end}`;
-    return `${name} has the better score, by ${difference}, but this may be chance. ${end}`;
+    return `${name} has the better score, by ${difference}. ${verdict(one, other)}`;
   };
 
   const make = (name, text, scope) => {
