@@ -41,9 +41,7 @@ from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.base import Metric
 from geval_py.text import visible
 
-BEST, ALL, BY_TAG = "best", "all", "tag"
-ENTRIES = (BEST, ALL, BY_TAG)
-TIES = ("shared", "plain")  # "1=" and "1=", or "1" and "1"
+BEST, ALL = ENTRIES = ("best", "all")
 TRANSPORTS = ("https", "ssh", "git", "http", "file")
 AFTER = "post-deadline"  # the phase after the last deadline
 PUBLIC, PRIVATE = "public", "private"  # the parts of a test that is split
@@ -132,7 +130,7 @@ class Test:
     disclosed_after: Significant = DIGITS
     ladder: bool = False
     step: float = STEP
-    show: Annotated[str, (BEST, ALL)] = BEST
+    show: Annotated[str, ENTRIES] = BEST
     split: Annotated[float, _share] = 0.0
     documents: str = ""
 
@@ -333,7 +331,7 @@ class BoardSettings:
 
     ``metric`` ranks, the metrics ``also`` are shown beside it; the first of ``tests`` is ranked by default. The days
     of ``submissions_a_day`` (0: no quota) begin at midnight in ``zone``. At most ``variants`` outputs of a submission
-    are for one test. ``entries`` is "best", "tag" or "all": a submitter has the best entry, one for each tag, or all.
+    are for one test. ``entries`` is "best" or "all": a submitter has the best entry, or one for each submission.
     ``transports`` are those by which git may fetch. ``submit`` and ``cite`` are Markdown for the site's pages: where
     to send submissions, and how to cite.
 
@@ -356,7 +354,6 @@ class BoardSettings:
     variants: Positive = VARIANTS
     finals: int = 0
     entries: Annotated[str, ENTRIES] = BEST
-    ties: Annotated[str, TIES] = TIES[0]
     seed: int = DEFAULT_SEED
     samples: Positive = DEFAULT_SAMPLES
     transports: tuple[Annotated[str, TRANSPORTS], ...] = ("https",)

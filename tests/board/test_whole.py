@@ -63,7 +63,6 @@ def _show(story, board, said):
     said["main"] = story.fine("show", board, "--phase", "main")
     said["post-deadline"] = story.fine("show", board)
     said["submission"] = story.fine("show", board, "--phase", "main", "--by", "submission")
-    said["tag"] = story.fine("show", board, "--phase", "main", "--by", "tag")
     for form in ("csv", "json", "markdown", "latex"):
         said[form] = story.fine("show", board, "--phase", "main", "--format", form)
     said["status"] = story.fine("status", board)
@@ -101,7 +100,7 @@ def told(request, tmp_path_factory):
 
 
 STEPS = (
-    "scan", "add", "before", "main", "post-deadline", "submission", "tag", "csv", "markdown", "latex", "status",
+    "scan", "add", "before", "main", "post-deadline", "submission", "csv", "markdown", "latex", "status",
     "outdated", "dry-run", "rescore", "again", "rescored",
 )  # fmt: skip
 

@@ -161,11 +161,8 @@ variants: 5
 # or the best until then; 0: all.
 finals: 0
 
-# Whether the table has a submitter's best entry, the best of each tag, or all: best, tag, all.
+# Whether the table has a submitter's best entry, or one for each submission: best, all.
 entries: best
-
-# How shared places are shown: shared (1= and 1=) or plain (1 and 1).
-ties: shared
 
 # The seed of all random numbers, and the number of permutations of a significance test.
 seed: {seed}

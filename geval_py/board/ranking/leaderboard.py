@@ -54,8 +54,8 @@ def standings(
 
     After the last deadline the default is the last phase until something arrives later; a note says so.
 
-    ``by`` groups the entries, and only the best of a group is shown: by submitter, by submission, or by submitter and
-    tag (default: as board.yaml says). Ranges of places and groups exist for the default alone.
+    ``by`` groups the entries, and only the best of a group is shown: by submitter or by submission
+    (default: as board.yaml says). Ranges of places and groups exist for the default alone.
 
     Raises UsageError for an unknown test, phase or grouping, StoreError.
     """
@@ -228,10 +228,10 @@ def page_columns(standings: Standings) -> list[tuple[str, str, str]]:
     return [("range", "number", "Range"), *others, ("groups", "text", "Group"), *columns]
 
 
-def place_text(entry: Entry, ties: str = "shared") -> str:
-    """Write a place: ``3=`` if others share it, unless ties are plain; ``baseline`` for a baseline."""
+def place_text(entry: Entry) -> str:
+    """Write a place: ``3=`` if others share it; ``baseline`` for a baseline."""
     if entry.baseline:
         return "baseline"
     if entry.place is None:
         return ""
-    return f"{entry.place}{'=' if entry.shared and ties == 'shared' else ''}"
+    return f"{entry.place}{'=' if entry.shared else ''}"

@@ -1,8 +1,7 @@
 """The one query that decides the order of a leaderboard, and the stored p-values of its entries.
 
     candidates   all outputs of the test and phase that have a disclosure, and whether a ladder holds them back
-    by_tag       if there is an entry for each tag: each candidate for each of its tags
-    numbered     the candidates of each submitter (or submission, or tag), the best first
+    numbered     the candidates of each submitter (or submission), the best first
     chosen       the best candidate of each
 
 A finite value is better than an infinite one, then the better value in the metric's own direction, then the earlier
@@ -24,12 +23,12 @@ from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindpar
 from sqlalchemy.types import TypeEngine
 
 from geval_py.board.database.schema import SCORED, Moment, Submissions, board, comparisons
-from geval_py.board.settings import ALL, BEST, BY_TAG, BoardSettings, metric_of
+from geval_py.board.settings import ALL, BEST, BoardSettings, metric_of
 from geval_py.explaining.significance import LEVEL
 from geval_py.text import words
 
-SUBMITTER, SUBMISSION, TAG = "submitter", "submission", "tag"
-GROUPINGS = {BEST: SUBMITTER, ALL: SUBMISSION, BY_TAG: TAG}  # by the word of board.yaml
+SUBMITTER, SUBMISSION = "submitter", "submission"
+GROUPINGS = {BEST: SUBMITTER, ALL: SUBMISSION}  # by the word of board.yaml
 KEYS = words("output_id submission_id evaluation_id submitter_id arrived baseline value low high")
 SHOWN = words("output_id evaluation_id arrived baseline low high")  # keys that are fields of an entry
 # columns of submissions that are fields of an entry
@@ -53,7 +52,7 @@ OTHER = "SELECT value FROM disclosures WHERE output_id = chosen.output_id AND me
 ENTRIES = """
 WITH candidates AS (
     SELECT outputs.id AS output_id, submissions.id AS submission_id, disclosures.evaluation_id,
-           submissions.submitter_id, submissions.arrived, submissions.baseline, submissions.tags,
+           submissions.submitter_id, submissions.arrived, submissions.baseline,
            disclosures.value, disclosures.low, disclosures.high,
            coalesce(own.output_sha256, '') <> coalesce(shown.output_sha256, '') AS held
     FROM outputs
@@ -64,16 +63,14 @@ WITH candidates AS (
     LEFT JOIN evaluations AS shown ON shown.id = disclosures.evaluation_id
     WHERE outputs.test = :test AND submissions.state = :scored AND submissions.withdrawn IS NULL
           AND {in_phase}
-), by_tag AS (
-    SELECT candidates.*, tagged.value AS tag FROM candidates LEFT JOIN {tagged} ON TRUE
 ), numbered AS (
-    SELECT pool.*,
-           row_number() OVER (PARTITION BY {group} ORDER BY {quality}, arrived, submission_id, output_id) AS nth,
+    SELECT candidates.*,
+           row_number() OVER (PARTITION BY {whose} ORDER BY {quality}, arrived, submission_id, output_id) AS nth,
            first_value(held) OVER (PARTITION BY {whose} ORDER BY arrived DESC, submission_id DESC, held)
                AS latest_held
-    FROM {pool} AS pool
+    FROM candidates
 ), chosen AS (
-    SELECT DISTINCT {keys}, latest_held, NOT baseline AND value IS NOT NULL AS ranked FROM numbered WHERE nth = 1
+    SELECT {keys}, latest_held, NOT baseline AND value IS NOT NULL AS ranked FROM numbered WHERE nth = 1
 )
 SELECT {columns}
 FROM chosen
@@ -105,13 +102,9 @@ def entries(connection: Connection, settings: BoardSettings, test: str, phase: s
         "variant": "outputs.variant",
         "variant_params": "outputs.params",
     }
-    is_postgresql = connection.dialect.name == "postgresql"
     sql = ENTRIES.format(
         in_phase=IN_PHASE,
-        tagged="json_array_elements_text(tags) AS tagged (value)" if is_postgresql else "json_each(tags) AS tagged",
-        pool="by_tag" if by == TAG else "candidates",
-        whose=whose,
-        group=f"{whose}, tag" if by == TAG else whose,  # each baseline is a group
+        whose=whose,  # each baseline is a group
         quality=quality,
         keys=", ".join(KEYS),
         columns=", ".join(f"{column} AS {name}" for name, column in columns.items()),

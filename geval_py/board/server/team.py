@@ -84,8 +84,7 @@ def scores_of(visit: Visit, own: Sequence[Row[Any]]) -> dict[str, list[dict[str,
     @cache
     def places(test: str, phase: str) -> dict[str, str]:
         rows = order.entries(visit.connection, settings, test, phase, order.GROUPINGS[settings.entries])
-        tie = "=" if settings.ties == "shared" else ""
-        return {row["code"]: f"{row['place']}{tie * row['shared']}" for row in rows if row["place"]}
+        return {row["code"]: f"{row['place']}{'=' * row['shared']}" for row in rows if row["place"]}
 
     scores = shown_scores(visit.connection, settings, own_settings, arrivals, visit.now)
     for code, shown in scores.items():

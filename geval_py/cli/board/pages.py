@@ -72,7 +72,7 @@ def run_show(args: argparse.Namespace) -> None:
             terminal.note(
                 visible(f"these submissions arrived after the deadline; --phase {last.name} shows the final table")
             )
-    columns = shown_columns(shown, board.settings.ties)
+    columns = shown_columns(shown)
     table = Table(
         [Column(column.name, alignment=column.alignment) for column in columns],
         [[column.text(entry) for column in columns] for entry in shown.entries],
@@ -90,10 +90,9 @@ def run_show(args: argparse.Namespace) -> None:
 def legend(standings: Standings) -> Iterator[str]:
     """Explain a leaderboard in sentences."""
     phase = f", {standings.phase}" if standings.phase else ""
-    whose = {"submitter": "a submitter", "submission": "a submission", "tag": "a submitter and tag"}[standings.by]
     yield visible(
         f"{standings.metric} ({standings.unit}, {standings.direction} is better) of {standings.test}{phase}; "
-        f"the best of {whose}."
+        f"the best of a {standings.by}."
     )
     if not standings.digits:
         yield "No score is shown before the last deadline."
@@ -101,11 +100,9 @@ def legend(standings: Standings) -> Iterator[str]:
     yield from (visible(f"Note: {note}.") for note in standings.notes)
 
 
-def shown_columns(standings: Standings, ties: str = "shared") -> list[EntryColumn]:
+def shown_columns(standings: Standings) -> list[EntryColumn]:
     """Return the columns that people see, without empty ones."""
-    return [
-        column for column in columns_of(standings, ties) if column.kept or any(map(column.text, standings.entries))
-    ]
+    return [column for column in columns_of(standings) if column.kept or any(map(column.text, standings.entries))]
 
 
 class EntryColumn(NamedTuple):
@@ -121,10 +118,10 @@ class EntryColumn(NamedTuple):
     legend: str = ""
 
 
-def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColumn]:
-    """Yield the columns of a leaderboard. With ``ties`` shared, a place that several entries have is ``3=``."""
+def columns_of(standings: Standings) -> Iterator[EntryColumn]:
+    """Yield the columns of a leaderboard."""
     digits = standings.digits
-    yield EntryColumn("place", lambda entry: leaderboard.place_text(entry, ties), "right", kept=digits > 0)
+    yield EntryColumn("place", leaderboard.place_text, "right", kept=digits > 0)
     yield EntryColumn(
         "range",
         lambda entry: "–".join(map(str, dict.fromkeys((entry.first, entry.last)))) if entry.first else "",

@@ -42,7 +42,7 @@ def test_what_has_no_score_stands_last_without_a_place(rows):
     assert rows.table() == [(1, "one", 100.0), (2, "infinite", math.inf), (None, "none", None)]
 
 
-@pytest.mark.parametrize(("entries", "by"), [("best", "submitter"), ("all", "submission"), ("tag", "tag")])
+@pytest.mark.parametrize(("entries", "by"), [("best", "submitter"), ("all", "submission")])
 def test_board_yaml_says_of_whom_an_entry_is_shown(rows, entries, by):
     rows.edit(entries=entries)
     rows.submit("one", 70.0)
@@ -144,7 +144,6 @@ SUBMISSIONS = st.lists(
             "variants": st.lists(SCORES, min_size=1, max_size=2),
             "at": st.integers(0, 5),
             "baseline": st.booleans(),
-            "tags": st.lists(st.sampled_from("xy"), unique=True, max_size=2),
             "withdrawn": st.sampled_from([None, None, START]),
             "state": st.sampled_from([SCORED, SCORED, REJECTED, FAILED]),
         }
@@ -178,7 +177,6 @@ def ranked_by_hand(submissions, by):
         groups = {
             "submitter": [whose],
             "submission": [number],
-            "tag": [(whose, tag) for tag in of["tags"] or [None]],
         }[by]
         for group in groups:
             best.setdefault(group, one)
@@ -204,14 +202,14 @@ def check_against_a_plain_sort(folder, submissions, by, **keys):
     assert shown == ranked_by_hand(submissions, by)
 
 
-@given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
+@given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission"]))
 @hypothesis_settings(max_examples=examples(60, most=30), deadline=None)
 def test_the_order_is_that_of_a_plain_sort(submissions, by):
     with tempfile.TemporaryDirectory() as folder:
         check_against_a_plain_sort(folder, submissions, by)
 
 
-@given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
+@given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission"]))
 @hypothesis_settings(
     max_examples=examples(20, most=8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -88,7 +88,7 @@ def _break_answers(story, board, answers):
 
 def _show_all(story, board):
     for form in ("text", "json", "csv", "markdown", "latex"):
-        for by in ("submitter", "submission", "tag"):
+        for by in ("submitter", "submission"):
             story("show", board, "--format", form, "--by", by)
     story("status", board)
     story("status", board, "--format", "json")

@@ -101,7 +101,7 @@ def published(story):
     """All that is shown: what the commands print, the bytes of the site."""
     board, found = story.folder / "board", {}
     for phase in ("dev", "final"):
-        for form, by in (("csv", "submitter"), ("text", "submission"), ("json", "tag")):
+        for form, by in (("csv", "submitter"), ("text", "submission"), ("json", "submission")):
             found[phase, form, by] = story("show", board, "--phase", phase, "--format", form, "--by", by)
     story.fine("site", board, "-o", story.folder / "site")
     site = story.folder / "site"

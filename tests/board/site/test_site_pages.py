@@ -245,11 +245,8 @@ def test_baselines_stand_in_the_table_without_a_place(files):
     assert ">baseline</span>" in row
 
 
-def test_a_shared_place_has_a_sign_unless_ties_are_plain(files):
+def test_a_shared_place_has_a_sign(files):
     assert '<td role="cell" class="place">3=</td>' in files["index.html"]
-    plain = made(site_views.view(changes={"ties": "plain"}))["index.html"]
-    assert '<td role="cell" class="place">3</td>' in plain
-    assert "3=" not in Reader(plain).words
 
 
 def test_phases_have_a_table_and_a_best_each():
