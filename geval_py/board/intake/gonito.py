@@ -1,11 +1,10 @@
-"""How a submission describes itself: in gonito.yaml, in files with parameters, and in the message of a commit."""
+"""How a submission describes itself: in gonito.yaml, and in the message of a commit."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
@@ -19,13 +18,10 @@ from geval_py.reading.wordprobs import NUMBER
 from geval_py.text import visible
 
 GONITO_FILE = "gonito.yaml"
-MAX_BYTES = 1 << 16  # of gonito.yaml, and of a file with parameters
+MAX_BYTES = 1 << 16  # of gonito.yaml
 MAX_TEXT = 5000  # characters of a description
 MAX_VALUE = 1000  # characters of the value of a parameter, and of a link
 MAX_NAME = 100  # characters of a tag, and of the name of a parameter
-MAX_PATTERN = 200  # characters of a pattern of param-files
-MAX_PARTS = 16  # of a pattern, between its slashes
-MAX_PATTERNS = 20
 MAX_PARAMS = 100  # of a submission, those in the names of its outputs too: each is a column of a table
 MAX_TAGS = 20
 MAX_LINKS = 20
@@ -36,27 +32,31 @@ TAGS_LINE = re.compile(r"(?:tags|labels|Tags|Labels):[ \t]*(.*)")
 def read_gonito(data: bytes) -> dict[str, Any]:
     """Return the values of a gonito.yaml by their keys; unknown keys, which mean something to Gonito, are left out.
 
-    Raises RejectedError with all problems and their lines.
+    Raises RejectedError with all problems and their lines, on one line.
     """
-
-    def read(root: yaml.Node, document: YamlDocument) -> dict[str, Any]:
+    try:
+        written = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise RejectedError(f"{GONITO_FILE}, line {line}: this is not UTF-8 text") from error
+    document, values = YamlDocument(GONITO_FILE), dict[str, Any]()
+    try:
+        root = strict_yaml.compose(written, GONITO_FILE)
         if isinstance(root, yaml.MappingNode):
             root.value = [(key, value) for key, value in root.value if str(key.value) in FIELDS]
-        return read_mapping(root, document, FIELDS)
+        if root is not None:
+            values = read_mapping(root, document, FIELDS)
+        document.check()
+    except ConfigError as error:
+        lines = [line.strip() for line in error.message.splitlines()]
+        more = [f"and {len(lines) - MAX_PROBLEMS} more"] if len(lines) > MAX_PROBLEMS else []
+        message = "; ".join([*lines[:MAX_PROBLEMS], *more])
+        raise RejectedError(f"{GONITO_FILE}, {message}") from error
+    return values
 
-    return _read(data, GONITO_FILE, read)
 
-
-def described(commit: Details, gonito: Mapping[str, Any], param_files: Iterable[tuple[str, bytes]]) -> Details:
-    """Combine the last commit, gonito.yaml and the files with parameters, whose names and bytes are given.
-
-    If two of these set a parameter, the first one counts. Raises RejectedError.
-    """
-    params: dict[str, str] = {}
-    for name, data in param_files:
-        params = _read(data, name, _params) | params
-    for unwanted in gonito.get("unwanted-params", ()):
-        params.pop(unwanted, None)
+def described(commit: Details, gonito: Mapping[str, Any]) -> Details:
+    """Combine the last commit with gonito.yaml, which counts first; raises RejectedError."""
     tags = tuple(sorted({tag for tag in (*gonito.get("tags", ()), *commit.tags) if tag}))
     if len(tags) > MAX_TAGS:
         raise RejectedError(f"it has more than {MAX_TAGS} tags")
@@ -64,32 +64,10 @@ def described(commit: Details, gonito: Mapping[str, Any], param_files: Iterable[
         commit,
         description=gonito.get("description") or commit.description,
         tags=tags,
-        params=gonito.get("params", {}) | params,
+        params=gonito.get("params", {}),
         links=gonito.get("links", ()),
         affiliation=gonito.get("affiliation", ""),
     )
-
-
-def matches(path: str, pattern: str) -> bool:
-    """Whether a path matches a pattern of gonito.yaml: * and ? stay in a folder, ** is any number of folders.
-
-    >>> matches("x/a.yaml", "*.yaml"), matches("x/a.yaml", "**/*.yaml")
-    (False, True)
-    """
-    globs = pattern.removeprefix("./").split("/")
-
-    def past_any(places: set[int]) -> set[int]:
-        for place, glob in enumerate(globs):
-            if glob == "**" and place in places:  # it may stand for nothing
-                places.add(place + 1)
-        return places
-
-    places = past_any({0})  # how many parts of the pattern may have matched; a stranger's path may have any depth
-    for part in path.split("/"):
-        heads = [(place, globs[place]) for place in places if place < len(globs)]
-        stay = {place for place, glob in heads if glob == "**"}
-        places = past_any(stay | {place + 1 for place, glob in heads if glob != "**" and fnmatchcase(part, glob)})
-    return len(globs) in places
 
 
 def parse_message(message: str) -> tuple[str, tuple[str, ...]]:
@@ -103,33 +81,6 @@ def parse_message(message: str) -> tuple[str, tuple[str, ...]]:
     description = "".join(lines[start : start + 1]).strip()[:MAX_TEXT]
     tags = next((match[1] for line in lines[start + 1 :] if (match := TAGS_LINE.match(line))), "")
     return description, tuple(tag.strip()[:MAX_NAME] for tag in tags.split(",", MAX_TAGS + 1) if tag.strip())
-
-
-def _read(data: bytes, name: str, read: Callable[[yaml.Node, YamlDocument], dict[str, Any]]) -> dict[str, Any]:
-    """Read a YAML file by a function of its root; {} if it is empty.
-
-    Raises RejectedError with all problems and their lines, on one line.
-    """
-    try:
-        written = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise RejectedError(f"{visible(name)}, line {line}: this is not UTF-8 text") from error
-    document = YamlDocument(name)
-    try:
-        root, values = strict_yaml.compose(written, name), dict[str, Any]()
-        if root is not None:
-            try:
-                values = read(root, document)
-            except WrongValueError as wrong:
-                document.blame(root, f"a file of param-files {wrong}")
-        document.check()
-    except ConfigError as error:
-        lines = [line.strip() for line in error.message.splitlines()]
-        more = [f"and {len(lines) - MAX_PROBLEMS} more"] if len(lines) > MAX_PROBLEMS else []
-        message = "; ".join([*lines[:MAX_PROBLEMS], *more])
-        raise RejectedError(f"{visible(name)}, {message}") from error
-    return values
 
 
 def _short(node: yaml.Node, _: YamlDocument, *, most: int = MAX_VALUE) -> str:
@@ -188,19 +139,10 @@ def _list(node: yaml.Node, document: YamlDocument, *, read: Reader, most: int) -
     return strict_yaml.read_list(read, node, document)
 
 
-def _pattern(node: yaml.Node, document: YamlDocument) -> str:
-    pattern = _short(node, document, most=MAX_PATTERN)
-    if pattern.count("/") >= MAX_PARTS:
-        raise WrongValueError(f"has a pattern of more than {MAX_PARTS} parts")
-    return pattern
-
-
 FIELDS: Fields = {
     "description": partial(_short, most=MAX_TEXT),
     "tags": partial(_list, read=partial(_short, most=MAX_NAME), most=MAX_TAGS),
     "params": _params,
-    "unwanted-params": partial(_list, read=_short, most=MAX_PARAMS),
-    "param-files": partial(_list, read=_pattern, most=MAX_PATTERNS),
     "links": partial(_list, read=_link, most=MAX_LINKS),
     "affiliation": partial(_short, most=MAX_NAME),
 }

@@ -6,7 +6,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from geval_py.board.intake import gonito, identity
 from geval_py.board.intake.git import branch_source
@@ -25,8 +24,6 @@ from geval_py.text import visible
 
 TEST_SETS = ("dev-", "test-")  # how the names of sets begin whose outputs are kept: they may be scored later
 LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # added by archivers
-MAX_PARAM_FILES = 20  # which have together no more than
-MAX_PARAM_BYTES = 1 << 17
 
 
 def receive(
@@ -79,24 +76,15 @@ def receive(
         folder = name.rpartition("/")[0]  # of a test set, perhaps, whose outputs may be scored later
         if test_and_variant(name, [*tests, folder] if folder.startswith(TEST_SETS) else tests):
             kept.add(name)
-    others, patterns = sorted(inner.keys() - kept), own.get("param-files", ())
-    params = list(dict.fromkeys(name for glob in patterns for name in others if gonito.matches(name, glob)))
-    if len(params) > MAX_PARAM_FILES:
-        raise RejectedError(f"its param-files are {len(params)} files; at most {MAX_PARAM_FILES} are allowed")
-    if len(kept) + len(params) > budget.files:
-        raise RejectedError(f"it has {len(kept) + len(params)} files; at most {budget.files} are allowed")
-    for name in sorted([*kept, *params]):
+    if len(kept) > budget.files:
+        raise RejectedError(f"it has {len(kept)} files; at most {budget.files} are allowed")
+    for name in sorted(kept):
         if not name.isprintable():
             raise refused(name, "has characters in its name that cannot be shown")
 
-    stored = {inner[name]: name for name in (*kept, *params)}
-    limited |= dict.fromkeys((inner[name] for name in params), gonito.MAX_BYTES)
-    files = copy_members(opened, stored, place, budget, limited)
+    files = copy_members(opened, {inner[name]: name for name in kept}, place, budget, limited)
     outputs = outputs_of(files, tests, variants)
-    if sum(file.bytes for file in files if file.name in params) > MAX_PARAM_BYTES:
-        raise RejectedError(f"the files of param-files have more than {MAX_PARAM_BYTES} bytes")
-    paths = {file.name: Path(file.path) for file in files}
-    details = gonito.described(opened.details, own, ((name, paths[name].read_bytes()) for name in params))
+    details = gonito.described(opened.details, own)
     parameters = {name for output in outputs for name in output.params} | details.params.keys()
     if len(parameters) > gonito.MAX_PARAMS:
         raise RejectedError(f"it has {len(parameters)} parameters; at most {gonito.MAX_PARAMS} are allowed")

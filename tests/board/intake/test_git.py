@@ -87,21 +87,20 @@ def test_what_is_taken(receiving, repository, tmp_path):
         {
             OUT: repository.plain(LINE),
             "test-A/out-k=3.tsv": (b"100755", repository.blob(LINE * 2)),
-            "gonito.yaml": repository.plain(b"tags: [mine]\nparam-files: [p.yaml]\n"),
-            "p.yaml": repository.plain(b"k: 3\n"),
+            "gonito.yaml": repository.plain(b"tags: [mine]\nparams: {k: 3}\n"),
             "code.py": repository.plain(b"pass\n"),
             "empty/out.tsv": repository.plain(b""),
         }
     )
     parcel = receiving(repository.source())
     assert [(file.name, file.bytes) for file in parcel.files] == [
-        ("gonito.yaml", 35), ("p.yaml", 5), ("test-A/out-k=3.tsv", 2 * len(LINE)), (OUT, len(LINE)),
+        ("gonito.yaml", 29), ("test-A/out-k=3.tsv", 2 * len(LINE)), (OUT, len(LINE)),
     ]  # fmt: skip
     assert (parcel.name, parcel.source) == ("anna@main", f"git+file://{repository.path}@main")
     details = parcel.details
     assert (details.description, details.author, details.revision) == ("A bigram model", "Anna Nowak", revision)
     assert (details.tags, details.params) == (("baseline", "mine", "n-gram"), {"k": "3"})
-    with open(parcel.files[3].path, "rb") as copy:
+    with open(parcel.files[2].path, "rb") as copy:
         assert copy.read() == LINE
 
 

@@ -3,7 +3,7 @@
 import pytest
 from hostile import LINE
 
-from geval_py.board.intake.gonito import MAX_BYTES, matches, parse_message
+from geval_py.board.intake.gonito import MAX_BYTES, parse_message
 from geval_py.text import shorten
 
 FULL = """\
@@ -34,15 +34,13 @@ dependencies:
 
 
 def test_all_that_gonito_reads(receiving, folder):
-    """The example of Gonito's page "How to", and more; ``mlrun-path`` and ``dependencies`` mean nothing here."""
+    """The example of Gonito's page "How to", and more; other keys mean nothing here."""
     parcel = receiving(
         folder(
             {
                 "test-A/out.tsv": LINE,
                 "gonito.yaml": FULL,
-                "train.yaml": "epochs: 12\nmodel-file: model.bin\nseed: 1\n",
-                "config/a.json": '{"seed": 2, "beam": 4}',
-                "deep/config/b.json": '{"deep": 1}',
+                "train.yaml": "epochs: 12\n",
             }
         )
     )
@@ -50,20 +48,18 @@ def test_all_that_gonito_reads(receiving, folder):
     assert details.description == "This my brilliant solution"
     assert details.tags == ("left-to-right", "neutral-network")
     assert details.params == {
-        "epochs": "12",  # Gonito: what param-files say goes before params
+        "epochs": "10",
         "learning-rate": "0.010",
         "layers": "[1, {a: b}]",
         "version": "'10.4'",  # as Data.Yaml.encode writes it, which keeps text apart from numbers
         "7": "x",
-        "seed": "1",  # and the first file before the others
-        "beam": "4",
     }
     assert details.links == (
         ("Some external link", "https://example.org/xyz"),
         ("https://example.net/bare-link-without-text",) * 2,
     )
     assert details.affiliation == "Wydział Informatyki"  # ours alone
-    assert [file.name for file in parcel.files] == ["config/a.json", "gonito.yaml", "test-A/out.tsv", "train.yaml"]
+    assert [file.name for file in parcel.files] == ["gonito.yaml", "test-A/out.tsv"]
 
 
 @pytest.mark.parametrize(
@@ -89,16 +85,14 @@ def test_all_that_gonito_reads(receiving, folder):
         ("params: {a: &a [*a]}\n", "gonito.yaml, line 1: `params` has a value that contains itself, or is nested too deeply"),
         ("description: " + "x" * 5001, "gonito.yaml, line 1: `description` has more than 5000 characters"),
         ("x" * (MAX_BYTES + 1), "`gonito.yaml` is larger than 65536 bytes"),
-        ("param-files: [p.yaml]\n", "p.yaml, line 1: a file of param-files must have names with values: {epochs: 10}"),
     ],
     ids=[
         "yaml", "scalar", "tags", "params", "script", "affiliation", "link", "both", "utf-8", "object", "circle", "long", "large",
-        "param-file",
     ],
 )  # fmt: skip
 def test_what_is_malformed_is_named_with_its_line(refusal, folder, written, reason):
     """Gonito passes over a gonito.yaml that it cannot read without a word."""
-    assert refusal(folder({"test-A/out.tsv": LINE, "gonito.yaml": written, "p.yaml": "- a list\n"})) == reason
+    assert refusal(folder({"test-A/out.tsv": LINE, "gonito.yaml": written})) == reason
 
 
 def test_aliases_do_not_multiply(refusal, folder):
@@ -119,21 +113,10 @@ def test_messages_of_commits(message, expected):
     assert parse_message(message) == expected
 
 
-@pytest.mark.parametrize(("name", "pattern", "expected"), [
-    ("a.yaml", "*.yaml", True), ("a.yaml", "./*.yaml", True), ("config/a.yaml", "*.yaml", False),
-    ("config/a.yaml", "**/*.yaml", True), ("x/y/z/a.yaml", "x/**/a.yaml", True), ("x/a.yaml", "x/**/a.yaml", True),
-    ("x/a.yaml", "**", True), ("x/a.yaml", "x/?.yaml", True), ("x/a.yaml", "x", False),
-    ("a/" * 200 + "b", "**/" * 200 + "c", False), ("a/" * 5000 + "b", "**/b", True),
-])  # fmt: skip
-def test_patterns(name, pattern, expected):
-    assert matches(name, pattern) == expected
-
-
 def several(name, count, line="- {}{}\n"):
     return "".join(line.format(name, number) for number in range(count))
 
 
-GLOBBED = {"gonito.yaml": "param-files: ['*.yaml']\n"}
 LONG_NAME = f"{'a' * 250}/{'b' * 249}/c"
 
 
@@ -142,15 +125,7 @@ LONG_NAME = f"{'a' * 250}/{'b' * 249}/c"
     [
         ({f"{'a/' * 40}b": ""}, f"`{'a/' * 33}a` is nested in more than 32 folders"),
         ({LONG_NAME: ""}, f"`{shorten(LONG_NAME, 200)}` has a name of more than 500 characters"),
-        (f"param-files:\n{several('x/', 4600)}", "gonito.yaml, line 2: `param-files` has 4600 entries; at most 20 are allowed"),
-        (f"param-files: ['{'*' * 201}']\n", "gonito.yaml, line 1: `param-files` has more than 200 characters"),
-        (f"param-files: ['{'**/' * 16}*']\n", "gonito.yaml, line 1: `param-files` has a pattern of more than 16 parts"),
-        (GLOBBED | {f"{number}.yaml": "" for number in range(21)}, "its param-files are 21 files; at most 20 are allowed"),
-        (GLOBBED | {"a.yaml": "#" * 70_000}, "`a.yaml` is larger than 65536 bytes"),
-        (GLOBBED | {f"{name}.yaml": "#" * 60_000 for name in "abc"}, "the files of param-files have more than 131072 bytes"),
         (f"params:\n{several('p', 5000, ' {}{}: 1' + chr(10))}", "gonito.yaml, line 2: `params` has 5000 parameters; at most 100 are allowed"),
-        (GLOBBED | {"a.yaml": several("p", 101, "{}{}: 1\n")}, "a.yaml, line 1: a file of param-files has 101 parameters; at most 100 are allowed"),
-        (GLOBBED | {f"{name}.yaml": several(name, 60, "{}{}: 1\n") for name in "ab"}, "it has 120 parameters; at most 100 are allowed"),
         (
             {"gonito.yaml": f"params:\n{several('p', 60, ' {}{}: 1' + chr(10))}", f"test-A/out-{several('q', 41, ',{}{}=1')[1:]}.tsv": ""},
             "it has 101 parameters; at most 100 are allowed",
@@ -159,11 +134,9 @@ LONG_NAME = f"{'a' * 250}/{'b' * 249}/c"
         (f"tags:\n{several('t', 5000)}", "gonito.yaml, line 2: `tags` has 5000 entries; at most 20 are allowed"),
         (f"tags: [{'t' * 101}]\n", "gonito.yaml, line 1: `tags` has more than 100 characters"),
         (f"links:\n{several('url: http://x', 2001)}", "gonito.yaml, line 2: `links` has 2001 entries; at most 20 are allowed"),
-        (f"unwanted-params:\n{several('p', 5000)}", "gonito.yaml, line 2: `unwanted-params` has 5000 entries; at most 100 are allowed"),
     ],
     ids=[
-        "deep", "name", "globs", "long glob", "deep glob", "globbed", "large parameters", "all parameters", "params", "params of a file",
-        "params of files", "params of outputs", "long name", "tags", "long tag", "links", "unwanted",
+        "deep", "name", "params", "params of outputs", "long name", "tags", "long tag", "links",
     ],
 )  # fmt: skip
 def test_each_limit_rejects(refusal, folder, files, reason):

@@ -51,9 +51,9 @@ def uploads(submission, tmp_path):
 
 
 def test_what_is_just_within_the_limits_is_scored(sqlite_board, uploads):
-    tags, files = (", ".join(names) for names in ([f"t{number}" for number in range(20)], ["a.yaml"] * 20))
-    gonito = f"tags: [{tags}]\nparams: {mapping(96, 'p')}links: [url: http://x]\nparam-files: [{files}]\n"
-    uploads("ann", {"gonito.yaml": gonito, "a.yaml": mapping(2, "q"), "test-A/out-r=1,s=2.tsv": ""})
+    tags = ", ".join(f"t{number}" for number in range(20))
+    gonito = f"tags: [{tags}]\nparams: {mapping(98, 'p')}links: [url: http://x]\n"
+    uploads("ann", {"gonito.yaml": gonito, "test-A/out-r=1,s=2.tsv": ""})
     source = uploads("ann", {})
     shutil.copy(source / "test-A" / "out.tsv", source / "test-A" / "out-r=1,s=2.tsv")
     assert states(scan(sqlite_board, uploads.folder, now=NOW)) == [("ann", "scored"), ("good", "scored")]
