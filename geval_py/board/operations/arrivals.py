@@ -1,4 +1,4 @@
-"""When submissions arrived: by ``arrivals.csv``, by the times of their files, by their last commits, or now.
+"""When submissions arrived: by ``arrivals.csv``, by the times of their files, or now.
 
 This is an ``arrivals.csv``, which stands in the folder with the submissions::
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import os
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import islice
@@ -21,19 +20,14 @@ from sqlalchemy import select
 
 from geval_py.board.database import schema
 from geval_py.board.database.store import Board
-from geval_py.board.intake.git import run_git
 from geval_py.board.intake.identity import MAX_ENTRIES, own_name
-from geval_py.board.intake.sources import Budget
-from geval_py.board.intake.workspace import workspace
-from geval_py.board.operations.receipts import AT, GIT, MANIFEST, MTIME, NOW, WAYS
+from geval_py.board.operations.receipts import AT, MANIFEST, MTIME, NOW, WAYS
 from geval_py.board.settings import moment_of, moment_text
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading.files import naming
-from geval_py.text import named, visible, words
+from geval_py.text import named, visible
 
 COLUMNS = ["name", "moment"]
-GIT_SECONDS = 60
-MAX_LISTING = 32_000_000  # bytes of what git says
 MomentOf: TypeAlias = "Callable[[str], tuple[datetime, str]]"  # of a path: when it arrived, and what says so
 
 
@@ -41,9 +35,9 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
     """Return a function that tells when a submission in a folder arrived, and by which of receipts.WAYS.
 
     ``at`` is one moment for all; without it the folder's ``arrivals.csv`` has moments by name, and ``way`` is used
-    for the others. The function raises UsageError if a submission cannot have arrived when it is said to, or if
-    nothing says when. Raises UsageError for a moment ``at`` in the future, for a folder that is in no git repository
-    or in an incomplete one, and for a manifest that is a link; ConfigError with all errors of the manifest.
+    for the others. The function raises UsageError if a submission cannot have arrived when it is said to. Raises
+    UsageError for a moment ``at`` in the future, and for a manifest that is a link; ConfigError with all errors of
+    the manifest.
     """
     if at is not None:
         if at > now:
@@ -53,15 +47,12 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
     with board.reading() as connection:
         created = connection.execute(select(schema.board.c.created)).scalar_one()
     manifest = read_manifest(os.path.join(folder, MANIFEST))
-    last_commit = _last_commits(folder) if way == GIT else None
 
     def arrival_of(source: str) -> tuple[datetime, str]:
         name = os.path.basename(source)
         listed = manifest.get(name) or manifest.get(own_name(source))
         if listed is not None:
             moment, by = listed, MANIFEST
-        elif last_commit is not None:
-            moment, by = last_commit(name), GIT
         elif way == MTIME:
             walked = (os.path.join(top, name) for top, _, names in os.walk(source) for name in names)
             with naming(source):  # an archive, or a folder without files, has its own time
@@ -113,41 +104,3 @@ def read_manifest(path: str) -> dict[str, datetime]:
     if problems:
         raise ConfigError(path=path, message="\n".join(problems))
     return moments
-
-
-def _last_commits(folder: str) -> Callable[[str], datetime]:
-    """Return a function that tells when the last commit that changed a submission was made, by its committer's time.
-
-    It raises UsageError for one with changes that are in no commit. Raises UsageError if the folder is in no git
-    repository, or if older commits are missing.
-    """
-    folder = os.path.abspath(folder)
-
-    def git(*words: str) -> str:
-        budget = Budget(bytes=MAX_LISTING, files=0, ends=time.monotonic() + GIT_SECONDS)
-        with workspace() as place:
-            words = ("--literal-pathspecs", "-C", folder, *words)
-            status, output, error = run_git(words, budget, folder=os.path.join(place, "git"), max_bytes=MAX_LISTING)
-        if status:
-            raise UsageError(message=f"git does not know {named(folder)}: {visible(error)}")
-        return output.decode("utf-8", "surrogateescape")
-
-    prefix, shallow = f"{git('rev-parse', '--show-prefix', '--is-shallow-repository')}\n".split("\n")[:2]
-    if shallow == "true":
-        message = f"the git repository of {named(folder)} lacks older commits, so arrival times are unknown"
-        raise UsageError(message=f"{message}\n  run git fetch --unshallow")
-    status = words("status --porcelain -z --no-renames --untracked-files=normal -- .")
-    paths = [entry[3:] for entry in git(*status).split("\0")]
-    changed = {path.removeprefix(prefix).partition("/")[0] for path in paths}
-    nothing_is_in_a_commit = any(path and prefix.startswith(path) for path in paths)
-
-    def committed(name: str) -> datetime:
-        if nothing_is_in_a_commit or name in changed:
-            reason = "has uncommitted changes, so git does not know its time"
-            raise UsageError(message=f"`{visible(name)}` {reason}")
-        seconds = git("log", "-1", "--format=%ct", "--no-show-signature", "--", name).strip()
-        if not seconds:
-            raise UsageError(message=f"`{visible(name)}` is in no commit, so git does not know its time")
-        return datetime.fromtimestamp(int(seconds), tz=UTC)
-
-    return committed

@@ -39,13 +39,12 @@ SUBMISSIONS = select(submissions, Submitters.name.label("submitter")).join_from(
 MIN_CODE_DIGITS = 4
 
 # What says when a submission arrived.
-NOW, AT, MTIME, GIT, MANIFEST, UPLOAD = words("now --at mtime git arrivals.csv upload")
-ARRIVED = (MTIME, GIT, NOW)  # the words of --arrived
+NOW, AT, MTIME, MANIFEST, UPLOAD = words("now --at mtime arrivals.csv upload")
+ARRIVED = (MTIME, NOW)  # the words of --arrived
 WAYS = {
     NOW: "when it was added",
     AT: "as --at says",
     MTIME: "from the times of its files",
-    GIT: "from its last commit",
     MANIFEST: "as arrivals.csv says",
     UPLOAD: "when the server received its last byte",
 }

@@ -84,8 +84,8 @@ make_scan_parser = parser_maker(
             "--arrived",
             choices=ARRIVED,
             default=NOW,
-            help="the source of arrival times that are not in arrivals.csv: the times of the files, git, or "
-            "the clock (default: now)",
+            help="the source of arrival times that are not in arrivals.csv: the times of the files, or the clock "
+            "(default: now)",
         ),
     ),
     switch("--again", help="also try again those that failed"),

@@ -1,8 +1,7 @@
-"""When submissions arrived: by the times of files, by commits, by arrivals.csv; and what cannot be."""
+"""When submissions arrived: by the times of files, by arrivals.csv; and what cannot be."""
 
 import os
 import shutil
-import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -22,7 +21,6 @@ from geval_py.errors import ConfigError, UsageError
 MADE = datetime(2027, 1, 1, tzinfo=UTC)
 EVENING = datetime(2027, 1, 9, 22, 55, tzinfo=UTC)  # 23:55 in Warsaw
 MIDNIGHT = EVENING + timedelta(minutes=5)
-CHANGED = "has uncommitted changes, so git does not know its time"
 
 
 @pytest.fixture
@@ -135,72 +133,6 @@ def test_a_manifest_that_is_a_link(board, submission, tmp_path):
     with pytest.raises(UsageError) as caught:
         scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
     assert str(caught.value) == f"`{tmp_path}/uploads/arrivals.csv` is a link; links are not followed"
-
-
-def git(folder, *words, at=EVENING):
-    who = {f"GIT_{one}_{what}": "x@example.org" for one in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    when = {"GIT_AUTHOR_DATE": MADE.isoformat(), "GIT_COMMITTER_DATE": at.isoformat()}
-    home = {"HOME": str(folder), "PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1"}
-    subprocess.run(["git", *words], cwd=folder, env=home | who | when, check=True, capture_output=True)
-
-
-@pytest.fixture
-def repository(submission, tmp_path):
-    """A repository with a commit for each of three submissions, the last of them not whole."""
-    git(tmp_path, "init", "--initial-branch=main")
-    for number, name in enumerate(("ann", "bob", "[ab]*")):
-        submission(name, 0.5 - number / 10)
-        git(tmp_path, "add", f"./uploads/{name}" if name != "[ab]*" else "uploads")
-        git(tmp_path, "commit", "-m", name, at=EVENING - timedelta(minutes=number))
-    submission("cyd", 0.35)
-    return tmp_path
-
-
-def test_the_last_commit_that_touched_a_folder(board, repository, submission):
-    write(repository / "uploads" / "bob" / "notes.txt", "more")
-    receipts = scan(board, str(repository / "uploads"), now=MIDNIGHT, arrived="git")
-    assert told(receipts) == [
-        ("[ab]*", "scored", "git", EVENING - timedelta(minutes=2)),
-        ("ann", "scored", "git", EVENING),
-        ("bob", "refused", "now", MIDNIGHT),
-        ("cyd", "refused", "now", MIDNIGHT),
-    ]
-    assert [receipt.reason for receipt in receipts[2:]] == [f"`{name}` {CHANGED}" for name in ("bob", "cyd")]
-    git(repository, "add", "uploads")
-    git(repository, "commit", "-m", "more", at=MIDNIGHT)
-    later = scan(board, str(repository / "uploads"), now=MIDNIGHT, arrived="git")
-    assert told(later) == [("bob", "scored", "git", MIDNIGHT), ("cyd", "scored", "git", MIDNIGHT)]
-
-
-def test_a_file_that_was_renamed_and_not_committed(board, repository):
-    git(repository, "mv", "uploads/ann/test-A/out.tsv", "uploads/bob/test-A/out-ann.tsv")
-    receipts = scan(board, str(repository / "uploads"), now=MIDNIGHT, arrived="git")
-    reasons = [receipt.reason for receipt in receipts if receipt.state == "refused"]
-    assert reasons == [f"`{name}` {CHANGED}" for name in ("ann", "bob", "cyd")]
-
-
-def test_a_repository_without_its_older_commits_knows_no_time(board, repository):
-    git(repository, "clone", "--depth=1", f"file://{repository}", "shallow")
-    with pytest.raises(UsageError) as caught:
-        scan(board, str(repository / "shallow" / "uploads"), now=MIDNIGHT, arrived="git")
-    assert str(caught.value) == (
-        f"the git repository of `{repository}/shallow/uploads` lacks older commits, so arrival times are "
-        "unknown\n  run git fetch --unshallow"
-    )
-
-
-def test_a_folder_in_no_repository(board, submission, tmp_path):
-    submission("ann")
-    with pytest.raises(UsageError) as caught:
-        scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="git")
-    assert str(caught.value).startswith(f"git does not know `{tmp_path}/uploads`: fatal: not a git repository")
-
-
-def test_a_folder_of_which_nothing_is_in_a_commit(board, submission, tmp_path):
-    git(tmp_path, "init", "--initial-branch=main")
-    submission("ann")
-    (receipt,) = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="git")
-    assert (receipt.state, receipt.reason) == ("refused", f"`ann` {CHANGED}")
 
 
 def test_one_moment_for_all_goes_before_the_manifest(board, submission, tmp_path):
