@@ -15,7 +15,6 @@ from geval_py.board.strict_yaml import Fields, Reader, WrongValueError, YamlDocu
 from geval_py.board.submission import Details, RejectedError
 from geval_py.errors import ConfigError
 from geval_py.reading.wordprobs import NUMBER
-from geval_py.text import visible
 
 GONITO_FILE = "gonito.yaml"
 MAX_BYTES = 1 << 16  # of gonito.yaml

@@ -1,6 +1,6 @@
 """Names and addresses: the submitter, kind, address and fingerprint of a submission that is not opened yet.
 
-Names of submitters that look the same are one name. No name is ever used as a path.
+Names that differ only in letter case, spaces or invisible characters are one name. No name is ever used as a path.
 
 Names look alike by the skeletons of Unicode Technical Standard 39, https://www.unicode.org/reports/tr39/, section 4.
 The table of characters is ``confusables.txt`` beside this file.
@@ -29,6 +29,7 @@ TABLE = os.path.join(os.path.dirname(__file__), "confusables.txt")
 MAX_NAME_LENGTH = 100  # characters
 MAX_MARKS = 2  # combining marks in a row
 MAX_SHOWN = 60  # characters of a name in a message
+ALPHABETS = ("CYRILLIC", "GREEK", "LATIN")  # as the names of their letters begin; many of these look alike
 _INVISIBLE = {"Cc", "Cf", "Cs"}  # control and format characters, and surrogates
 
 # The rest of Unicode's Default_Ignorable_Code_Point, and the letters that are drawn as a blank.
@@ -74,9 +75,9 @@ def check_name(name: str) -> None:
     """Check a submitter's name; raises RejectedError for one that is not allowed.
 
     A name has a letter, digit or sign that can be seen, and at most 100 characters; no control characters, none that
-    change the direction of text, and at most two combining marks in a row.
+    change the direction of text, and at most two combining marks in a row. A word has letters of one alphabet.
     """
-    casefolded(name)
+    folded = casefolded(name)
     shown = visible(shorten(name, MAX_SHOWN))
     for kind, characters in (
         ("control character", [one for one in name if unicodedata.category(one) in _LINE_ENDS]),
@@ -90,19 +91,22 @@ def check_name(name: str) -> None:
         marks = marks + 1 if unicodedata.category(one) in _MARKS else 0
         if marks > MAX_MARKS:
             raise RejectedError(f"the name `{shown}` has more than {MAX_MARKS} combining marks in a row")
+    for word in folded.split():
+        mixed = {script for one in word if (script := unicodedata.name(one, "").partition(" ")[0]) in ALPHABETS}
+        if len(mixed) > 1:
+            raise RejectedError(
+                f"the name `{shown}` mixes {' and '.join(map(str.capitalize, sorted(mixed)))} letters in one word"
+            )
 
 
-def skeleton(text: str, *, keep_ascii: bool = False) -> str:
+def skeleton(text: str) -> str:
     """Return the skeleton of a text, without invisible characters, and with one space between words.
-
-    If ``keep_ascii``, all other characters alone are replaced, so that I and l stay different.
 
     >>> skeleton("\N{CYRILLIC SMALL LETTER A}nn"), skeleton("Tom I0")
     ('ann', 'Torn lO')
     """
     table = _table()
-    parts = unicodedata.normalize("NFD", visible_part(text))
-    parts = "".join(one if keep_ascii and one.isascii() else table.get(one, one) for one in parts)
+    parts = "".join(table.get(one, one) for one in unicodedata.normalize("NFD", visible_part(text)))
     return re.sub(r"\s+", " ", unicodedata.normalize("NFD", parts)).strip()
 
 
@@ -120,18 +124,11 @@ def _table() -> dict[str, str]:
 
 @lru_cache(maxsize=20_000)
 def skeletons(name: str) -> frozenset[tuple[str, str]]:
-    """Return the skeletons of a name: names look alike if they have one in common.
+    """Return the skeletons of a name as written and in small letters: names look alike if they have one in common.
 
-    They are the skeletons of the name in small letters and of the name as written; and, in small letters again, of
-    the name with all but its ASCII characters replaced, so that a capital Greek Beta is a small b too. Each is
-    compared with its own kind: `Ian` looks like `lan`, which is `Lan` in small letters, but not like `Lan`.
-
-    >>> skeletons("Bob").isdisjoint(skeletons("\N{GREEK CAPITAL LETTER BETA}OB"))
-    False
+    Each is compared with its own kind: `Ian` looks like `lan`, which is `Lan` in small letters, but not like `Lan`.
     """
-    replaced = skeleton(name, keep_ascii=True)
-    small = skeleton(unicodedata.normalize("NFKC", replaced).casefold())
-    return frozenset({("small", skeleton(casefolded(name))), ("written", skeleton(name)), ("replaced", small)})
+    return frozenset({("small", skeleton(casefolded(name))), ("written", skeleton(name))})
 
 
 # The kinds of submissions: a folder, an archive by its ending, git+URL@BRANCH.

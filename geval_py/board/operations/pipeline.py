@@ -64,6 +64,7 @@ from geval_py.board.operations.teams import find_submitter, submitter_id, team_s
 from geval_py.board.references import References
 from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import Parcel, ReceivedOutput, RejectedError, Result, Scored
+from geval_py.errors import UsageError
 from geval_py.reading.files import naming
 from geval_py.text import shorten, visible, words
 from geval_py.version import __version__
@@ -142,6 +143,9 @@ def prepare(board: Board, attempt: Attempt, references: References, place: str) 
     left = None
     with board.reading() as connection:
         submitter = find_submitter(connection, name)
+        if attempt.submitter is None and submitter is not None and submitter.name != name:
+            similar = visible(submitter.name)
+            raise UsageError(message=f"`{visible(name)}` is written like the submitter `{similar}`; rename it")
         own = submitter and int(submitter.id)
         team = team_settings(connection, settings, own)
         phase = team.at(attempt.arrived)
@@ -236,7 +240,6 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
         if result.state == REJECTED and receipt.digest == attempt.unopened:  # again, under the settings of now
             change_submission(connection, same, checked_with=checked_with)
         return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
-    submitter = find_submitter(connection, attempt.name)
     submission_id = _store_submission(connection, settings, attempt, earlier, checked_with)
     stored = file_ids(connection, submission_id)  # of one with the same content that failed before
     for file in parcel.files:
@@ -250,12 +253,7 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
         for row in current_evaluations(connection, submission_id, attempt.references):
             values = {"output_id": row.output_id, "metric": row.metric, "evaluation_id": row.id}
             connection.execute(insert(scores).values(values))
-    note = ""
-    if submitter is not None and submitter.key != casefolded(attempt.name):
-        note = (
-            f"the name `{visible(attempt.name)}` looks like `{visible(submitter.name)}`, so it is the same submitter"
-        )
-    return receipt_of(connection, submission_id, note)
+    return receipt_of(connection, submission_id)
 
 
 def _store_submission(

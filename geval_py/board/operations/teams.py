@@ -23,11 +23,13 @@ MAX_MORE = 1000  # submissions a day
 TICK = timedelta(seconds=1)
 
 
-def find_submitter(connection: Connection, name: str, *, but: int = 0) -> Row[Any] | None:
-    """Find the submitter with a name; without any, the first whose name looks like it, ``but`` for one's id.
+def find_submitter(connection: Connection, name: str) -> Row[Any] | None:
+    """Find the submitter with a name, whatever its letter case."""
+    return connection.execute(select(submitters).where(Submitters.key == casefolded(name))).first()
 
-    Skeletons are not stored but made from the stored names.
-    """
+
+def find_similar(connection: Connection, name: str, *, but: int = 0) -> Row[Any] | None:
+    """Find the submitter with a name; without any, the first whose name looks like it, ``but`` for one's id."""
     own, key = skeletons(name), casefolded(name)
     others = select(submitters).where(Submitters.id != but).order_by(Submitters.key != key, Submitters.id)
     rows = connection.execute(others)
@@ -35,7 +37,7 @@ def find_submitter(connection: Connection, name: str, *, but: int = 0) -> Row[An
 
 
 def submitter_id(connection: Connection, name: str) -> int:
-    """Return the id of the submitter with a name, or a name that looks like it, who is added if there is none."""
+    """Return the id of the submitter with a name, who is added if there is none."""
     submitter = find_submitter(connection, name)
     new = insert(submitters).values(key=casefolded(name), name=name).returning(Submitters.id)
     return int(connection.execute(new).scalar_one() if submitter is None else submitter.id)

@@ -37,7 +37,7 @@ from geval_py.board.database.schema import (
 )
 from geval_py.board.database.store import SHARED_FILE, Board
 from geval_py.board.intake.identity import casefolded, check_name, skeletons
-from geval_py.board.operations.teams import find_submitter, submitter_id
+from geval_py.board.operations.teams import find_similar, submitter_id
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.submission import ReasonError
 from geval_py.errors import UsageError
@@ -278,7 +278,7 @@ def change_team(boards: Iterable[Board], name: str, new: str, now: datetime, *, 
         for board in {board.place: board for board in boards}.values():
             connection = stack.enter_context(board.writing())
             old = connection.execute(select(submitters).where(Submitters.key == casefolded(name))).first()
-            other = find_submitter(connection, new, but=old.id if old else 0)
+            other = find_similar(connection, new, but=old.id if old else 0)
             if other and not merge:
                 refuse_taken_team(connection, other.name)
             if other and other.key != casefolded(new):
@@ -440,7 +440,7 @@ def _person(connection: Connection, name: str, email: str, team: str) -> Account
     key = casefolded(name)
     by = [func.lower(A.email) == email.lower()] if email else []
     by.append((A.key == key) & (A.scope == 0))
-    submitter = find_submitter(connection, team) if team else None
+    submitter = find_similar(connection, team) if team else None
     if submitter is not None:
         by.append((A.key == key) & (A.submitter_id == submitter.id))
     return next((one for condition in by for one in all_accounts(connection, condition, closed=True)), None)
@@ -448,7 +448,7 @@ def _person(connection: Connection, name: str, email: str, team: str) -> Account
 
 def _team_id(connection: Connection, team: str, name: str) -> int:
     """Return the id of a team for a person with a name; without the name of a team, it is theirs alone."""
-    submitter = find_submitter(connection, team or name)
+    submitter = find_similar(connection, team or name)
     if submitter is not None and submitter.key != casefolded(team or name):
         _refuse_similar(team or name, submitter.name)
     if submitter is not None and not team:
@@ -507,7 +507,7 @@ def _link(connection: Connection, one: Account, now: datetime, days: int | None 
 
 def refuse_taken_team(connection: Connection, name: str) -> None:
     """Raise RefusedError if a team has a name."""
-    if find_submitter(connection, name) is not None:
+    if find_similar(connection, name) is not None:
         raise RefusedError(f"there is a team `{visible(name)}` already; choose another name")
 
 

@@ -94,7 +94,7 @@ def test_what_is_taken(receiving, repository, tmp_path):
     )
     parcel = receiving(repository.source())
     assert [(file.name, file.bytes) for file in parcel.files] == [
-        ("gonito.yaml", 29), ("test-A/out-k=3.tsv", 2 * len(LINE)), (OUT, len(LINE)),
+        ("gonito.yaml", 28), ("test-A/out-k=3.tsv", 2 * len(LINE)), (OUT, len(LINE)),
     ]  # fmt: skip
     assert (parcel.name, parcel.source) == ("anna@main", f"git+file://{repository.path}@main")
     details = parcel.details

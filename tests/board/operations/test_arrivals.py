@@ -177,15 +177,20 @@ def test_no_link_is_followed_to_the_folder_of_another(board, submission, tmp_pat
         assert connection.execute(select(submissions.c.name)).scalars().all() == ["ann"]
 
 
-def test_names_that_look_alike_are_one_submitter(board, submission, tmp_path):
+def test_folders_whose_names_look_alike_are_two_submitters(board, submission, tmp_path):
+    submission("Kamal")
+    submission("Karnal", 0.4)
+    receipts = scan(board, str(tmp_path / "uploads"), now=EVENING)
+    assert [(one.submitter, one.state) for one in receipts] == [("Kamal", "scored"), ("Karnal", "scored")]
+    assert status_of(board, EVENING).submitters == 2
+
+
+def test_a_folder_that_is_written_like_a_submitter_is_refused(board, submission, tmp_path):
     first = add(board, str(submission("ann", folder="earlier")), now=EVENING)
-    submission("\u0430nn", 0.4)
-    (refused,) = scan(board, str(tmp_path / "uploads"), now=EVENING)
-    assert refused.reason.startswith("The quota is used up: \u0430nn sent 1 of 1 submission on 2027-01-09")
-    (receipt,) = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
-    note = "the name `\u0430nn` looks like `ann`, so it is the same submitter"
-    assert (receipt.submitter, receipt.state, receipt.note) == ("ann", "scored", note)
-    again = add(board, str(tmp_path / "earlier" / "ann"), submitter="\u0430nn ", now=MIDNIGHT)
+    submission("Ann", 0.4)
+    (refused,) = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
+    assert (refused.state, refused.reason) == ("refused", "`Ann` is written like the submitter `ann`; rename it")
+    again = add(board, str(tmp_path / "earlier" / "ann"), submitter="Ann ", now=MIDNIGHT)
     assert (again.code, again.note) == (first.code, "the same content was added before: this is its receipt")
     assert status_of(board, MIDNIGHT).submitters == 1
 

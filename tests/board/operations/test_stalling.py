@@ -125,12 +125,15 @@ def stored(board):
 
 def test_a_submitters_own_stall_holds_up_only_the_submitter(sqlite_board, uploads, submission, stalling):
     """So that the quota is kept in the order of names."""
-    for number, name in enumerate(["Stall", "stall", "stall\N{NO-BREAK SPACE}", "zoe"]):
+    for number, name in enumerate(["stall", "zoe"]):
         submission(name, lines=LINES - number)
+    for number, ending in enumerate(["zip", "tar"]):
+        source = submission("stall", lines=LINES - 2 - number, folder=ending)
+        shutil.make_archive(f"{uploads.folder}/stall", ending, source)
     stalling.free.set()
     receipts = scan(sqlite_board, uploads.folder, now=NOW)
     found = stored(sqlite_board)
-    assert (sorted(found[:3]), found[3:]) == (["Stall", "good", "zoe"], ["stall", "stall\N{NO-BREAK SPACE}"])
+    assert (sorted(found[:3]), found[3:]) == (["good", "stall", "zoe"], ["stall", "stall"])
     assert len(receipts) == 5
 
 
@@ -139,16 +142,18 @@ def test_a_submission_waits_for_an_earlier_one_of_its_submitter(sqlite_board, su
     run = sandbox.run_in_sandbox
 
     def slow_for_ann(job, arguments, *, limits, place):
-        time.sleep(1.5 * arguments["source"].endswith("Ann"))
+        time.sleep(1.5 * arguments["source"].endswith("ann"))
         return run(job, arguments, limits=limits, place=place)
 
     monkeypatch.setattr(sandbox, "run_in_sandbox", slow_for_ann)
     monkeypatch.setattr(scanning, "ORDER_SECONDS", 0.1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     board = replace(sqlite_board, settings=replace(sqlite_board.settings, submissions_a_day=1))
-    for number, name in enumerate(("Ann", "ann")):
-        submission(name, seed=number)
-    assert states(scan(board, str(tmp_path / "uploads"), now=NOW)) == [("Ann", "scored"), ("ann", "refused")]
+    submission("ann")
+    shutil.make_archive(str(tmp_path / "uploads" / "ann"), "zip", submission("ann", seed=1, folder="packed"))
+    receipts = scan(board, str(tmp_path / "uploads"), now=NOW)
+    assert states(receipts) == [("ann", "scored"), ("ann", "refused")]
+    assert receipts[1].reason.startswith("The quota is used up: ann sent 1 of 1 submission")
 
 
 # A failure is remembered.

@@ -174,7 +174,7 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
     ({"phases": "[{name: a}]"}, "`phases` needs name, until"),
     ({"phases": "[1]"}, "expected keys with values, such as `name: …`"),
     ({"metric": '" "'}, "`metric` must not be empty"), ({"title": '" "'}, "`title` must not be empty"),
-    ({"entries": "some"}, "`entries` must be one of best, all, tag"),
+    ({"entries": "some"}, "`entries` must be one of best, all"),
     ({"transports": "[https, ftp]"}, "`transports` must be one of https, ssh, git, http, file"),
     ({"limits": "{files: 0}"}, "`files` must be a whole number from 1"),
     ({"tests": "{test-A: {step: -1}}"}, "`step` must be a number, 0 or above"),
