@@ -178,7 +178,6 @@ class Limits:
 
 OPENID, GITHUB = PROVIDER_KINDS = ("openid", "github")
 ANYBODY = "*"
-JSON, SLACK, DISCORD = WEBHOOK_KINDS = ("json", "slack", "discord")
 
 
 def _matching(pattern: str, wrong: str, change: Callable[[str], str] = str) -> Callable[[str], str]:
@@ -229,7 +228,6 @@ def _network(written: str) -> str:
 _PROVIDERS = partial(
     _distinct, "slug", "must give each provider a different name, with a letter or digit from a to z or 0 to 9"
 )
-_WEBHOOKS = partial(_distinct, "name", "must give each webhook a different name")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,16 +254,6 @@ class Provider:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Webhook:
-    """An address that is told what happens; ``url`` and ``secret`` are environment variables: both are secret."""
-
-    name: str
-    url: Annotated[str, _VARIABLE]
-    kind: Annotated[str, WEBHOOK_KINDS] = JSON
-    secret: Annotated[str, _VARIABLE] = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Mail:
     """A server that takes mail; ``password`` is an environment variable. Without ``tls`` it must be trusted."""
 
@@ -281,8 +269,7 @@ class Mail:
 class ServerSettings:
     """The settings of a board's server: the most bytes of an upload, and the most uploads of a team in an hour.
 
-    ``webhooks`` are told what happens, accounts by ``mail`` what became of their uploads. Accounts of the providers
-    ``sign_in`` may sign in. Who has no account and no invitation makes one if the domain of their e-mail address is
+    Accounts are told by ``mail`` what became of their uploads. Accounts of the providers ``sign_in`` may sign in. Who has no account and no invitation makes one if the domain of their e-mail address is
     in ``open``. ``proxies`` are the addresses or networks whose ``X-Forwarded-For`` is believed.
     """
 
@@ -290,7 +277,6 @@ class ServerSettings:
     uploads_an_hour: Annotated[int, POSITIVE] = 60
     sign_in: Annotated[tuple[Provider, ...], _PROVIDERS] = ()
     open: tuple[Annotated[str, _DOMAIN], ...] = ()
-    webhooks: Annotated[tuple[Webhook, ...], _WEBHOOKS] = ()
     mail: Mail | None = None
     proxies: tuple[Annotated[str, _network], ...] = ()
 

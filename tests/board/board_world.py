@@ -39,7 +39,7 @@ PUBLIC = ("bee", "ant", "dog")
 FORMS = ("folder", "archive", "git")
 KEYS = {
     "title": "Machine", "challenge": "challenge", "answers": "answers", "seed": SEED, "samples": 8,
-    "transports": "[https, file]", "server": "{uploads_an_hour: 1_000_000, webhooks: [{name: hook, url: HOOK}]}",
+    "transports": "[https, file]", "server": "{uploads_an_hour: 1_000_000}",
 }  # fmt: skip
 
 

@@ -27,7 +27,6 @@ from geval_py.board.operations.teams import extend
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.references import references_of
 from geval_py.board.server import accounts, queue, signed_receipts, uploads
-from geval_py.board.settings import Webhook
 from geval_py.errors import CorruptFileError, DataError, UnreadableFileError, UsageError
 
 CANARY = "canary0f4e"
@@ -82,8 +81,7 @@ def uploaded(board, tmp_path):
         accounts.issue(connection, accounts.SESSION, NOW, account_id=account.id)
         accounts.make_token(connection, account.id, now=NOW)
         accounts.issue(connection, accounts.SIGN_IN, NOW)
-        server = replace(board.settings.server, webhooks=(Webhook(name="Chat", url="CHAT"),))
-        notices.tell(connection, replace(board.settings, server=server), {"event": "withdrawn", "state": "gone"}, NOW)
+        notices.mail_invitation(connection, account.id, "eve@school.example", "https://board.example", NOW)
         site = "https://school.example"
         identity = accounts.Identity(issuer=site, subject="1", email="", name="")
         accounts.identified(connection, identity, account.id, NOW)

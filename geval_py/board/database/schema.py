@@ -349,12 +349,13 @@ jobs = _table(
     ),
 )
 
-# What is to be told, to a ``webhook`` of board.yaml or to the address ``email``; ``number`` is for the receiver, who
-# may get it twice. A try moves ``due`` to the next one.
+# What is to be told to the address ``email``; ``number`` is for the receiver, who may get it twice. A try moves ``due``
+# to the next one.
 notices = _table(
     "notices",
     *_columns(String(16), "number", unique=True),
-    *_columns(SafeText, "webhook", "email", "reason", server_default=""),
+    *_columns(SafeText, "email"),
+    *_columns(SafeText, "reason", server_default=""),
     *_columns(SafeJson, "event"),
     *_columns(Moment, "made", "due"),
     *_columns(Integer, "tries"),

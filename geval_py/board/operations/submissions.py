@@ -15,7 +15,7 @@ from geval_py.board.database.schema import COUNTED, FAILED, SCORED, Outputs, Sub
 from geval_py.board.database.store import Board, mark_changed
 from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
 from geval_py.board.intake.workspace import workspace
-from geval_py.board.operations import notices, scheduler
+from geval_py.board.operations import scheduler
 from geval_py.board.operations.arrivals import arrivals_in
 from geval_py.board.operations.pipeline import Attempt, check_digest, prepare, settings_digest, store
 from geval_py.board.operations.receipts import (
@@ -221,10 +221,7 @@ def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bo
             raise UsageError(message=problem)
         change_submission(connection, row.id, withdrawn=now, withdrawal=reason)
         refresh(connection, settings, now)
-        receipt = receipt_of(connection, row.id, f"withdrawn: {visible(reason)}")
-        event = {"event": notices.WITHDRAWN, "submitter": receipt.submitter, "code": receipt.code}
-        notices.tell(connection, settings, event | {"state": "withdrawn"}, now)  # the reason is the organiser's
-        return receipt
+        return receipt_of(connection, row.id, f"withdrawn: {visible(reason)}")
 
 
 def restore(board: Board, code: str, now: datetime) -> Receipt:
