@@ -48,7 +48,7 @@ SECRET_BYTES = 32
 INVITATION, SESSION, TOKEN, SIGN_IN = words("invitation session token sign-in")  # the kinds of secrets
 DAYS = {INVITATION: 14, SESSION: 30, TOKEN: 180, SIGN_IN: 1 / 96}  # for which they are valid
 PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
-SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # of tokens; to submit includes to read
+SUBMIT, READ = SCOPES = ("submit", "read")  # of tokens; to submit includes to read
 COPIED = words("name email scope role owner mailed made joined disabled")  # to boards that share
 MAX_EMAIL = 254  # characters, RFC 5321
 CLOSED = "this account was closed by the organiser"

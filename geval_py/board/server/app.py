@@ -333,7 +333,6 @@ ROUTES = [
     Route("/metrics", metrics),
     Route("/receipt-key", receipt_key),
     Route("/upload/{name}", put_upload, methods=["PUT"]),
-    Route("/feed/{token}", team.feed),
     Route("/api/me", visited(team.who, scope=accounts.READ)),
     Route("/api/uploads/{number}", visited(team.upload_state, scope=accounts.READ)),
     Route("/me/upload", upload_form, methods=POST),

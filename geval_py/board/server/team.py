@@ -11,7 +11,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select, update
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from geval_py.board.database import schema
@@ -25,15 +24,12 @@ from geval_py.board.ranking import order
 from geval_py.board.references import are_public
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
-from geval_py.board.server.context import NOT_FOUND, Visit, download, server_of
+from geval_py.board.server.context import NOT_FOUND, Visit, download
 from geval_py.board.server.organiser import invited
 from geval_py.board.settings import BoardSettings, moment_text
-from geval_py.board.site.files import identity
 from geval_py.board.site.pages import shown_scores
-from geval_py.board.site.rendering import render
 from geval_py.text import words
 
-MAX_IN_FEED = 50
 REPORTS_AN_HOUR = 30  # of an account; one takes some seconds
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 CHANGES_OF_TEAM = words("leave remove hand-over")
@@ -172,30 +168,6 @@ def report(visit: Visit) -> Response:
     return download(text, f"report-{upload.number}-{row.test}.html", "text/html")
 
 
-def feed(request: Request) -> Response:
-    """Return a team's uploads as an Atom feed; readers of feeds cannot sign in, so its address has a token."""
-    server = server_of(request)
-    now, board = server.clock(), server.board()
-    with server.front.board().reading() as shared:
-        account, scope = accounts.token_account(shared, request.path_params["token"], now)
-    account = account and server.own(account)
-    with board.reading() as connection:
-        own = uploads.uploads_of(connection, account.submitter_id, most=MAX_IN_FEED) if account else []
-    if account is None or scope != accounts.FEED:
-        server.count_try(request)
-        raise HTTPException(404, "There is no such feed.")
-    text = render(
-        "own_feed.xml",
-        title=board.settings.title,
-        account=account,
-        uploads=own,
-        identity=f"{identity(board.settings)}/of/{account.id}",
-        updated=max((one.ended or one.arrived for one in own), default=now),
-        base=server.own_address(request, ""),
-    )
-    return Response(text, media_type="application/atom+xml")
-
-
 # Changes
 
 
@@ -205,13 +177,11 @@ def count_secret(visit: Visit) -> None:
 
 
 def new_token(visit: Visit) -> Response:
-    """Make a token, or the address of a feed, and show it this once."""
+    """Make a token, and show it this once."""
     scope = visit.form["scope"] or accounts.SUBMIT
     count_secret(visit)
     secret = accounts.make_token(visit.shared, visit.account.id, now=visit.now, name=visit.form["name"], scope=scope)
     visit.log("made a token")
-    if scope == accounts.FEED:
-        secret = visit.server.own_address(visit.request, f"/feed/{secret}")
     return visit.server.page("secret", "Token", secret=secret, kind=scope)
 
 

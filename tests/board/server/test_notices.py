@@ -1,9 +1,8 @@
-"""What a board tells by mail, with a real receiver; and the feed of a team."""
+"""What a board tells by mail, with a real receiver."""
 
 import json
 import threading
 import time
-from xml.etree import ElementTree
 
 import pytest
 from aiosmtpd.controller import Controller
@@ -12,9 +11,8 @@ from samples import ON_BOTH, output
 from serving import set_keys
 from sqlalchemy import select
 
-from geval_py.board.database.schema import notices, secrets
+from geval_py.board.database.schema import notices
 from geval_py.board.database.store import Board
-from geval_py.board.server import accounts
 from geval_py.board.server.delivery import PAUSES, deliver_next, undelivered
 
 NOTICES = select(notices).order_by(notices.c.id)
@@ -180,24 +178,3 @@ def test_a_slow_receiver_holds_up_no_upload(served, mailbox, monkeypatch):
     served.work()
     assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
     slow.set()
-
-
-def test_a_team_has_a_feed_with_an_address_of_its_own(served):
-    browser = served.signed_in("anna")
-    browser.put(OUT, output("test-A", 0.5))
-    page = browser.post("/me/tokens", data={"scope": "feed", "name": "feed"}).text
-    path = page.partition("<code>http://board.test")[2].partition("</code>")[0]
-    stranger = served.browser()
-    answer = stranger.get(path)
-    assert answer.headers["content-type"] == "application/atom+xml"
-    atom = "{http://www.w3.org/2005/Atom}"
-    (entry,) = ElementTree.fromstring(answer.text).findall(f"{atom}entry")
-    assert entry.find(f"{atom}title").text == "out.tsv: waiting"
-    served.work()
-    assert "out.tsv: scored" in stranger.get(path).text
-    secret = path.rpartition("/")[2]
-    for address, status in (("/api/me", 401), ("/me", 403)):  # it opens nothing else
-        assert stranger.get(address, headers={"Authorization": f"Bearer {secret}"}).status_code == status
-    (number,) = served.rows(select(secrets.c.id).where(secrets.c.data["scope"].as_string() == accounts.FEED))
-    browser.post(f"/me/tokens/{number}")
-    assert stranger.get(path).status_code == 404
