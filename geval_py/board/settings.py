@@ -269,8 +269,9 @@ class Mail:
 class ServerSettings:
     """The settings of a board's server: the most bytes of an upload, and the most uploads of a team in an hour.
 
-    Accounts are told by ``mail`` what became of their uploads. Accounts of the providers ``sign_in`` may sign in. Who has no account and no invitation makes one if the domain of their e-mail address is
-    in ``open``. ``proxies`` are the addresses or networks whose ``X-Forwarded-For`` is believed.
+    Accounts are told by ``mail`` what became of their uploads. Accounts of the providers ``sign_in`` may sign in. Who
+    has no account and no invitation makes one if the domain of their e-mail address is in ``open``. ``proxies`` are
+    the addresses or networks whose ``X-Forwarded-For`` is believed.
     """
 
     upload: Annotated[int, POSITIVE] = 200_000_000

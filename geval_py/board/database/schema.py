@@ -349,8 +349,8 @@ jobs = _table(
     ),
 )
 
-# What is to be told to the address ``email``; ``number`` is for the receiver, who may get it twice. A try moves ``due``
-# to the next one.
+# What is to be told to the address ``email``; ``number`` is for the receiver, who may get it twice. A try moves
+# ``due`` to the next one.
 notices = _table(
     "notices",
     *_columns(String(16), "number", unique=True),

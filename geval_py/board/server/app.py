@@ -126,18 +126,6 @@ def health(request: Request) -> Response:
     return JSONResponse({"status": "fine" if fine else "an earlier site is shown", "waiting": waiting})
 
 
-def metrics(request: Request) -> Response:
-    """Return the figures of the queue, for Prometheus."""
-    server = server_of(request)
-    with server.board().reading() as connection:
-        status = queue.queue_status(connection, server.clock())
-    states = ("waiting", "leased", "done", "failed")
-    lines = [f'geval_jobs{{state="{state}"}} {getattr(status, state)}' for state in states]
-    lines.append(f"geval_oldest_waiting_seconds {status.oldest_seconds:.0f}")
-    lines.append(f"geval_expired_leases {status.expired}")
-    return PlainTextResponse("\n".join(lines) + "\n")
-
-
 def receipt_key(request: Request) -> Response:
     """Publish the key that receipts are verified with, as a JSON Web Key."""
     return Response(signed_receipts.public_text(server_of(request).key), media_type="application/jwk+json")
@@ -330,7 +318,6 @@ FRONT: list[Route | Mount] = [
 ]
 ROUTES = [
     Route("/healthz", health),
-    Route("/metrics", metrics),
     Route("/receipt-key", receipt_key),
     Route("/upload/{name}", put_upload, methods=["PUT"]),
     Route("/api/me", visited(team.who, scope=accounts.READ)),

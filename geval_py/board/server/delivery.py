@@ -1,7 +1,7 @@
 """Delivery of a board's notices by e-mail; a worker does it, one at a time.
 
-A notice is taken by moving its next try into the future; a worker that dies meanwhile has tried, and another one tries
-again. So a receiver may get a notice twice, with the same number.
+A notice is taken by moving its next try into the future; a worker that dies meanwhile has tried, and another one
+tries again. So a receiver may get a notice twice, with the same number.
 """
 
 from __future__ import annotations
