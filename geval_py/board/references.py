@@ -32,15 +32,6 @@ def expected_of(challenge: str, answers: str, test: str) -> str:
     )
 
 
-def are_public(settings: BoardSettings, test: Test) -> bool:
-    """Whether a test's answers are for everyone, and stand beside its input.
-
-    Those of a test whose scores are only hinted at (a ladder, parts) are not, whatever lies beside the input.
-    """
-    path = os.path.join(settings.challenge, test.name, splits.EXPECTED_FILE)
-    return test.visible and not test.ladder and not test.split and find_answers(path) is not None
-
-
 def documents_column(settings: BoardSettings, test: Test) -> str:
     """Return the column that board.yaml names, or that the challenge declares; "" for none."""
     return test.documents or config.declared_documents(settings.challenge) or ""

@@ -253,7 +253,7 @@ def unpack_documents(data: bytes | None, lines: int) -> Documents | None:
 # JSON documents between a board and its child processes (intake.sandbox and intake.child).
 
 
-JOB_FILE, PARCEL_FILE, ANSWER_FILE, REPORT_FILE = words("job.json parcel.json answer.json report.html")
+JOB_FILE, PARCEL_FILE, ANSWER_FILE = words("job.json parcel.json answer.json")
 PASSED_VARIABLES = words(
     "PATH SSL_CERT_FILE SSL_CERT_DIR http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY SSH_AUTH_SOCK "
     "SYSTEMROOT"

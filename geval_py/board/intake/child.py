@@ -1,4 +1,4 @@
-"""The child process of the sandbox: receives a submission, checks its outputs and scores them, or reports on one.
+"""The child process of the sandbox: receives a submission, checks its outputs and scores them.
 
 Its answers reveal no more of the hidden answers than scores, losses, and whether the number of lines is right.
 """
@@ -133,25 +133,7 @@ def process(arguments: JsonDocument, limits: JsonDocument, place: str) -> JsonDo
     return {"problems": problems, "reason": "", "scored": [asdict(one) for one in scored]}
 
 
-def report(arguments: JsonDocument, _: JsonDocument, place: str) -> JsonDocument:
-    """Write the page that ``geval report`` makes of an output, and name it; raises FailedError."""
-    from geval_py.reading.challenge import Challenge
-    from geval_py.reports.page import page
-    from geval_py.reports.report import Report
-
-    path, test, metric = (arguments[name] for name in ("path", "test", "metric"))
-    challenge = arguments["challenge"]
-    try:
-        evaluation = _evaluate(path, test, [metric], {**arguments, "answers": challenge})
-        text = page(Report(evaluation), Challenge.open(challenge).title)
-    except GevalError as error:
-        raise FailedError(visible(str(error).partition("\n")[0].replace(path, arguments["name"]))) from error
-    with open(os.path.join(place, submission.REPORT_FILE), "w", encoding="utf-8") as file:
-        file.write(text)
-    return {"page": submission.REPORT_FILE}
-
-
-JOBS = {"process": process, "report": report}
+JOBS = {"process": process}
 
 
 def _expected(challenge: str, answers: str, test: str, limit: int) -> tuple[File, int]:

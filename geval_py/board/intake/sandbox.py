@@ -110,17 +110,6 @@ def _process(arguments: JsonDocument, place: str, settings: BoardSettings) -> Re
     return Result(state=state, reason=reason, problems=tuple(answer["problems"]), scored=scored)
 
 
-def report_in_sandbox(path: str, test: str, settings: BoardSettings, place: str) -> str:
-    """Explain an output of a test whose answers are public, by the ranking metric; return the path of the page.
-
-    The hidden answers are not looked at. Raises RejectedError, FailedError.
-    """
-    arguments = {"path": path, "name": os.path.basename(path), "test": test}
-    arguments |= {"challenge": settings.challenge, "metric": settings.metric}
-    answer = run_in_sandbox("report", arguments, limits=settings.limits, place=place)
-    return os.path.join(place, str(answer["page"]))
-
-
 def run_in_sandbox(job: str, arguments: JsonDocument, *, limits: Limits, place: str) -> JsonDocument:
     """Run a job of :mod:`geval_py.board.intake.child` in a child process; raises RejectedError, FailedError.
 

@@ -271,12 +271,6 @@ async def _receive(
             return await run_in_threadpool(accept, **values)
 
 
-async def report(request: Request) -> Response:
-    """Show a report; one is made at a time, and others wait, in no thread that a page needs."""
-    async with server_of(request).reporting:
-        return await visited(team.report)(request)
-
-
 # Failures
 
 
@@ -323,7 +317,6 @@ ROUTES = [
     Route("/api/me", visited(team.who, scope=accounts.READ)),
     Route("/api/uploads/{number}", visited(team.upload_state, scope=accounts.READ)),
     Route("/me/upload", upload_form, methods=POST),
-    Route("/me/uploads/{number}/reports/{output:row}", report),
     *(Route(f"/me{path}", visited(page)) for path, page in team.PAGES.items()),
     *(Route(f"/me{path}", visited(change), methods=POST) for path, change in team.CHANGES.items()),
     *(Route(path, visited(page, ORGANISER)) for path, page in organiser.PAGES.items()),

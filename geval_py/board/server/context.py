@@ -86,7 +86,6 @@ class ServerContext:
             self.key = signed_receipts.signing_key(folder)
         self.receiving: Counter[int] = Counter()  # uploads by the id of their account
         self.accepting = asyncio.Semaphore(ACCEPTED_AT_ONCE)
-        self.reporting = asyncio.Semaphore(1)
         self.clients: dict[Any, Any] = {}  # Authlib's clients of the providers
         self.is_secure = self.url.startswith("https://")
         self.cookie = COOKIE if not self.is_secure else PATH_COOKIE if self.front.path else HOST_COOKIE

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select, update
@@ -15,13 +13,10 @@ from starlette.responses import JSONResponse, Response
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import Submissions, secrets
-from geval_py.board.database.store import write_content
-from geval_py.board.intake.sandbox import report_in_sandbox
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.receipts import day_of, find_submission, quota_used
 from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking import order
-from geval_py.board.references import are_public
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.server.context import NOT_FOUND, Visit, download
@@ -30,7 +25,6 @@ from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.site.pages import shown_scores
 from geval_py.text import words
 
-REPORTS_AN_HOUR = 30  # of an account; one takes some seconds
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 CHANGES_OF_TEAM = words("leave remove hand-over")
 
@@ -98,23 +92,18 @@ def who(visit: Visit) -> Response:
 # Uploads
 
 
-def own_upload(visit: Visit) -> tuple[Row[Any], list[Row[Any]]]:
-    """Return the upload of a team that is asked for, and its outputs for tests whose answers are public.
-
-    Raises HTTPException.
-    """
+def own_upload(visit: Visit) -> Row[Any]:
+    """Return the upload of a team that is asked for; raises HTTPException."""
     number = visit.request.path_params["number"]
     own = uploads.uploads_of(visit.connection, visit.account.submitter_id, number=number)
     if not own:
         raise HTTPException(404, "Your team has no such upload.")
-    settings = visit.board.settings
-    tests = [test.name for test in settings.tests if are_public(settings, test)]
-    return own[0], uploads.outputs_of(visit.connection, own[0].code, tests)
+    return own[0]
 
 
 def upload_page(visit: Visit) -> Response:
     """Show what became of an upload."""
-    upload, explained = own_upload(visit)
+    upload = own_upload(visit)
     kept = ""
     if upload.code:
         row = find_submission(visit.connection, upload.code)
@@ -124,7 +113,6 @@ def upload_page(visit: Visit) -> Response:
         f"Upload {upload.number}",
         account=visit.account,
         upload=upload,
-        explained=explained,
         kept=kept,
         scores=scores_of(visit, [upload]),
     )
@@ -132,7 +120,7 @@ def upload_page(visit: Visit) -> Response:
 
 def receipt(visit: Visit) -> Response:
     """Return the signed receipt of an upload, as a file."""
-    upload, _ = own_upload(visit)
+    upload = own_upload(visit)
     if not upload.receipt:
         raise HTTPException(404, "A trial has no receipt.")
     return download(upload.receipt, f"receipt-{upload.number}.jws", "application/jose")
@@ -143,29 +131,13 @@ def upload_state(visit: Visit) -> Response:
 
     Of scores and places, it has what the site shows to everybody.
     """
-    upload, _ = own_upload(visit)
+    upload = own_upload(visit)
     quota = quota_of(visit.connection, visit.board.settings, visit.account, visit.now)
     names = words("number name test sha256 bytes dry state reason code cost charge")
     document = {name: getattr(upload, name) for name in names}
     document |= {"settled": upload.is_settled, "arrived": moment_text(upload.arrived), "problems": upload.problems}
     del quota["next_day"]
     return JSONResponse(document | {"scores": scores_of(visit, [upload]).get(upload.code, []), "quota": quota})
-
-
-def report(visit: Visit) -> Response:
-    """Explain an output of a test whose answers are public, on a page to be kept, as ``geval report`` does."""
-    (upload, explained), server, board = own_upload(visit), visit.server, visit.board
-    row = next((row for row in explained if row.id == visit.request.path_params["output"]), None)
-    if row is None:
-        raise HTTPException(404, "There is no such output of a test whose answers are public.")
-    with board.writing() as connection:
-        accounts.count_try(connection, f"reports {visit.account.id}", REPORTS_AN_HOUR, visit.now)
-    with TemporaryDirectory(dir=server.place, prefix="report-") as place:
-        path = os.path.join(place, os.path.basename(row.name))
-        write_content(visit.connection, row.sha256, path)
-        with open(report_in_sandbox(path, row.test, board.settings, place), encoding="utf-8") as page:
-            text = page.read()
-    return download(text, f"report-{upload.number}-{row.test}.html", "text/html")
 
 
 # Changes

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,17 +20,13 @@ from joserfc.jwk import OKPKey
 from sqlalchemy import Connection, Row, Select, case, delete, exists, func, select
 
 from geval_py.board.database.schema import (
-    COUNTED,
     Blobs,
     Files,
     Jobs,
-    Outputs,
     Submissions,
     Submitters,
     blobs,
-    files,
     jobs,
-    outputs,
     pick,
     submissions,
     submitters,
@@ -197,11 +192,3 @@ def uploads_of(
     if number is not None:
         query = query.where(Jobs.number == number)
     return list(connection.execute(query.order_by(Jobs.id.desc()).limit(most)))
-
-
-def outputs_of(connection: Connection, code: str, tests: Sequence[str]) -> list[Row[Any]]:
-    """Return the outputs for some tests that a submission was scored with: ``id``, ``test``, ``name``, ``sha256``."""
-    query = select(Outputs.id, Outputs.test, Files.name, Files.sha256).join_from(outputs, files)
-    query = query.join(submissions, Submissions.id == Outputs.submission_id)
-    own = query.where(Submissions.code == code, *COUNTED, Outputs.test.in_(tests))
-    return list(connection.execute(own.order_by(Outputs.id)))

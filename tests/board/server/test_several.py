@@ -140,7 +140,7 @@ def test_a_team_is_not_on_a_board_the_one_that_its_name_looks_like(several, subm
 
 
 def test_nothing_of_a_board_is_valid_on_another(several):
-    """The number of an upload, the address of its receipt and report, a receipt's key, and a withdrawal."""
+    """The number of an upload, the address of its receipt, a receipt's key, and a withdrawal."""
     anna, bob = several.signed_in("anna"), several.signed_in("bob")
     sent = {
         name: one.put(f"/course/{name}/{OUT}", GOOD, headers=OWN).json()
@@ -150,7 +150,7 @@ def test_nothing_of_a_board_is_valid_on_another(several):
     keys = {name: anna.get(f"/course/{name}/receipt-key").text.strip() for name in sent}
     for name, other in (("gap", "bible"), ("bible", "gap")):
         number = sent[name]["number"]
-        for path in ("me/uploads/{}", "me/uploads/{}/receipt", "me/uploads/{}/reports/1", "api/uploads/{}"):
+        for path in ("me/uploads/{}", "me/uploads/{}/receipt", "api/uploads/{}"):
             for browser in (anna, bob):
                 assert browser.get(f"/course/{other}/{path.format(number)}").status_code == 404
         assert signed_receipts.verify("x", sent[name]["receipt"], keys[name])["number"] == number
