@@ -16,9 +16,9 @@ import io
 import json
 import os
 import pkgutil
+import select
 import selectors
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -29,7 +29,7 @@ import traceback
 from pathlib import Path
 
 from geval_py.board.intake import sandbox
-from geval_py.board.intake.fork_server import ERROR_FILE
+from geval_py.board.submission import PASSED_VARIABLES
 from geval_py.reading.compression import zstd_module
 
 LIBRARIES = ("numpy", "pandas", "scipy.stats", "sqlalchemy.dialects.sqlite", "jinja2", "sacrebleu")
@@ -77,38 +77,37 @@ class Warm:
         shutil.rmtree(self.folder)
 
 
-class WarmRunner:
-    """What runs the sandbox's children, each a child of the server at an address."""
+class WarmChild:
+    """A child of the sandbox, as its Popen; it is a child of the server at an address."""
 
-    def __init__(self, address):
-        self._address = address
-        self._pid = None
-
-    def run(self, place, seconds):
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(self._address)
-        request = {"words": ["-c", place], "code": CHILD, "folder": place, "environment": sandbox.environment(place)}
-        null, errors = os.open(os.devnull, os.O_RDWR), os.open(f"{place}/{ERROR_FILE}", os.O_WRONLY | os.O_CREAT)
-        content = json.dumps(request | {"session": True}).encode() + b"\n"
-        socket.send_fds(connection, [content], [null, null, errors])
+    def __init__(self, address, place):
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(address)
+        kept = {name: os.environ[name] for name in (*PASSED_VARIABLES, "GEVAL_PY_BACKEND") if name in os.environ}
+        environment = kept | {"HOME": place, "TMPDIR": place, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
+        request = {
+            "words": ["-c", place],
+            "code": CHILD,
+            "folder": place,
+            "environment": environment,
+            "session": True,
+        }
+        null, errors = os.open(os.devnull, os.O_RDWR), os.open(f"{place}/errors.txt", os.O_WRONLY | os.O_CREAT)
+        socket.send_fds(self._connection, [json.dumps(request).encode() + b"\n"], [null, null, errors])
         for descriptor in (null, errors):
             os.close(descriptor)
-        with connection, connection.makefile() as answers:
-            self._pid = int(answers.readline())
-            timer = threading.Timer(seconds, self.kill)
-            timer.start()
-            status = int(answers.readline())
-            timer.cancel()
-            self._pid, ended = None, self._pid
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(ended, signal.SIGKILL)  # what it has left running
-            return status
+        self._answers = self._connection.makefile()
+        self.pid = int(self._answers.readline())
+        self._status = None
 
-    def kill(self):
-        if self._pid is not None:
-            for kill in (os.killpg, os.kill):
-                with contextlib.suppress(ProcessLookupError):
-                    kill(self._pid, signal.SIGKILL)
+    def wait(self, timeout=None):
+        if self._status is None:
+            if not select.select([self._connection], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("child", timeout)
+            self._status = int(self._answers.readline())
+            self._answers.close()
+            self._connection.close()
+        return self._status
 
 
 def serve(address):
@@ -121,7 +120,7 @@ def serve(address):
     for module in pkgutil.walk_packages([folder], "geval_py."):
         if module.name not in NOT_IMPORTED:
             importlib.import_module(module.name)
-    sandbox.start_server, sandbox.get_ready = functools.partial(WarmRunner, address), lambda: None
+    sandbox.start_child = functools.partial(WarmChild, address)
     gc.collect()
     gc.set_threshold(100_000, 20, 100)
     gc.freeze()  # else a child's first collection visits all that was imported, and copies the pages it stands on

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from hashlib import file_digest, sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import IO, cast
 
@@ -23,7 +24,6 @@ import yaml
 from sqlalchemy import Connection, Engine, LargeBinary, delete, insert, select, text
 
 from geval_py.board.database import schema, store
-from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.references import expected_of
@@ -49,7 +49,7 @@ def export(board: store.Board, file: str, *, now: datetime) -> None:
     """
     members = files_of(board.settings)
     content = with_values(read_text(store.settings_path(board.folder)), PLACES)
-    with workspace() as place:
+    with TemporaryDirectory(prefix="geval-board-export-", ignore_cleanup_errors=True) as place:
         members |= {name: os.path.join(place, name) for name in (store.SETTINGS_FILE, DATABASE_FILE)}
         Path(members[store.SETTINGS_FILE]).write_text(content, encoding="utf-8")
         engine = store.engine_at(members[DATABASE_FILE])
@@ -223,7 +223,7 @@ def import_board(file: str, folder: str, *, database: str | None = None) -> stor
     if os.path.lexists(folder):
         raise UsageError(message=f"{named(folder)} is there already, and is left as it is\n  name another")
     os.makedirs(os.path.dirname(folder), exist_ok=True)
-    with workspace(os.path.dirname(folder)) as place:
+    with TemporaryDirectory(prefix=".geval-board-import-", dir=os.path.dirname(folder)) as place:
         board = _unpacked_board(file, place)
         name = os.environ.get(store.DATABASE_VARIABLE) or database
         if name is not None:

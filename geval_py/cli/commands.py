@@ -117,11 +117,6 @@ def run(words: Sequence[str]) -> int:
                 return 0
             raise unknown_subcommand(words[0], *rest[:1])
         command, rest = words[:2], words[2:]
-    if command in (["board", "add"], ["board", "work"]) and not set(HELP).intersection(rest):
-        # The server that forks the sandbox's children loads what they need while this process loads SQLAlchemy.
-        from geval_py.board.intake import sandbox
-
-        sandbox.get_ready()
     with _extras_named(*command):
         args = parser_of(*command).understood(rest)
         if args is None:

@@ -19,7 +19,7 @@ from processes import is_alive
 from samples import submission_in, without_limits, write_challenge
 from sqlalchemy import Engine, event, inspect
 from story import Jobs, run_here
-from warm import WarmRunner
+from warm import WarmChild
 
 from geval_py.board.database import migrations
 from geval_py.board.database.store import DATABASE_VARIABLE, engine_at
@@ -99,7 +99,6 @@ def jobs_here():
     """Jobs of the sandbox are run in this process: that is quicker, and the same but for the limits."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "run_in_sandbox", run_here)
-        patch.setattr(sandbox, "get_ready", lambda: None)
         yield
 
 
@@ -108,8 +107,7 @@ def children(warm):
     """In the modules that ask for it, jobs are run by children, as they are for users; these are the warm server's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "run_in_sandbox", RUN)
-        patch.setattr(sandbox, "_idle", [])
-        patch.setattr(sandbox, "start_server", lambda: WarmRunner(warm.address))
+        patch.setattr(sandbox, "start_child", lambda place: WarmChild(warm.address, place))
         yield
 
 

@@ -9,21 +9,18 @@ once, also from threads, each with its own place.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import re
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import asdict, replace
 from typing import Any, TypeAlias
 
-from geval_py.board.intake.fork_server import ERROR_FILE, ForkServer
 from geval_py.board.intake.identity import GIT
 from geval_py.board.settings import BoardSettings, Limits
 from geval_py.board.submission import (
@@ -49,9 +46,9 @@ from geval_py.text import words
 
 Wanted: TypeAlias = "Sequence[tuple[str, str, Sequence[str]]]"  # tests, names of files, metrics
 
-FORKS = sys.platform == "linux"
 # It starts faster than with -m.
 PROGRAM = "import sys, geval_py.board.intake.child as child; sys.exit(child.main(sys.argv[1], int(sys.argv[2])))"
+ERROR_FILE = "errors.txt"  # in its place, what a child writes to standard error
 STOP_SECONDS = 1  # for which an interrupt waits
 GRACE_SECONDS = 5  # beyond the limit, in which a child may report itself that its time is over
 MAX_ERROR_BYTES = 2000  # at the end of a child's standard error
@@ -121,10 +118,16 @@ def run_in_sandbox(job: str, arguments: JsonDocument, *, limits: Limits, place: 
     answer = os.path.join(place, ANSWER_FILE)
     if os.path.exists(answer):
         os.remove(answer)
-    ends = time.monotonic() + limits.seconds + GRACE_SECONDS
-    status = _run_child(place, limits.seconds + GRACE_SECONDS)
-    if status and time.monotonic() >= ends:
-        raise FailedError(path=place, reason=f"it took more than {limits.seconds} seconds")
+    process = start_child(place)
+    _running.append(process)
+    try:
+        status = process.wait(limits.seconds + GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise FailedError(path=place, reason=f"it took more than {limits.seconds} seconds") from None
+    finally:
+        _running.remove(process)
+        _kill(process)
+        process.wait()
     try:
         document = read_document(answer)
         kind, value = next(iter(document.items()))
@@ -158,102 +161,45 @@ def _death(status: int, place: str) -> SubmissionError:
     return crashed(f"the sandbox process was killed ({name})")
 
 
-# Children, forked by servers that are ready.
+# Children, each a process of its own
 
 
-_lock = threading.Lock()
-_idle: list[ForkServer] = []  # servers that run no child
-_running: dict[str, Callable[[], None]] = {}  # functions that kill the children, by their places
+_running: list[subprocess.Popen[bytes]] = []
 
 
-def environment(place: str) -> dict[str, str]:
-    """Return the environment of a child: a home without settings, and one thread for products of matrices."""
+def start_child(place: str) -> subprocess.Popen[bytes]:
+    """Start the child of a place, in a home without settings, and with one thread for products of matrices."""
     kept = {name: os.environ[name] for name in (*PASSED_VARIABLES, "GEVAL_PY_BACKEND") if name in os.environ}
-    return kept | {"HOME": place, "TMPDIR": place, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
-
-
-def start_server() -> ForkServer:
-    """Start a server that forks children."""
-    server = ForkServer(environment("/"))
-    atexit.register(server.close)
-    return server
-
-
-def get_ready() -> None:
-    """Start a server in the background, so that the first child starts quickly."""
-    with _lock:
-        if FORKS and not _idle:
-            _idle.append(start_server())
-
-
-def _run_child(place: str, seconds: float) -> int:
-    """Run the child of a place, and return its status; if a server was killed, take a new one."""
-    if not FORKS:
-        return _run_interpreter(place, seconds)
-    with _lock:
-        runner = _idle.pop() if _idle else None
-    is_new = runner is None
-    while True:
-        runner = runner or start_server()
-        with _lock:
-            _running[place] = runner.kill
-        try:
-            status = runner.run(place, seconds)
-        except ConnectionError:
-            if is_new:
-                raise
-            runner, is_new = None, True
-            continue
-        finally:
-            with _lock:
-                del _running[place]
-        with _lock:
-            _idle.append(runner)
-        return status
-
-
-def _run_interpreter(place: str, seconds: float) -> int:
-    """Run the child of a place in a new interpreter, where processes cannot be forked; see :meth:`ForkServer.run`."""
     with open(os.path.join(place, ERROR_FILE), "wb") as errors:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-I", "-c", PROGRAM, place, str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
             cwd=place,
-            env=environment(place),
+            env=kept | {"HOME": place, "TMPDIR": place, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"},
             start_new_session=True,
         )
 
-    def kill() -> None:
-        if sys.platform != "win32" and process.poll() is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a child with its own children, which may have outlived it."""
+    if sys.platform == "win32":
         process.kill()
-
-    with _lock:
-        _running[place] = kill
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        kill()
-        return process.wait()
-    finally:
-        with _lock:
-            del _running[place]
+    else:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
-def end_children(folder: str, waiting: Iterable[Future[Any]]) -> None:
-    """Kill the children whose places are in a folder, with their own children, until nobody waits for one.
+def end_children(waiting: Iterable[Future[Any]]) -> None:
+    """Kill all children until nobody waits for one.
 
     A thread may be at work between two children, or wait for the database: it is left behind after a second.
     """
     ends, left = time.monotonic() + STOP_SECONDS, set(waiting)
     while left := {one for one in left if not one.done()}:
-        with _lock:
-            for place, kill in _running.items():
-                if os.path.dirname(place) == folder:
-                    kill()
+        for process in _running:
+            _kill(process)
         if time.monotonic() > ends:
             return
         wait(left, timeout=STOP_SECONDS / 20)

@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import takewhile
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Generic, TypeAlias, TypeVar
 
 from geval_py.board.intake.sandbox import STOP_SECONDS, end_children
-from geval_py.board.intake.workspace import workspace
 
 GROUP = 16  # jobs that are stored in one transaction, at most
 AHEAD = 4  # for each thread, so many jobs are prepared before they are stored
@@ -77,7 +76,7 @@ def run(
         return [task.job for task in running.values()]
 
     executor = ThreadPoolExecutor(threads)
-    with workspace() as places:
+    with TemporaryDirectory(prefix="geval-board-work-", ignore_cleanup_errors=True) as places:
         try:
             while stop is None or not stop.is_set():
                 tick(at_work())
@@ -93,12 +92,12 @@ def run(
             return at_work()
         except KeyboardInterrupt:
             finished = [future for future in running if future.done() and future.exception() is None]
-            end_children(places, running)
+            end_children(running)
             settle(finished, STOP_SECONDS)
             raise
         finally:
             executor.shutdown(wait=False, cancel_futures=True)
-            end_children(places, running)
+            end_children(running)
 
 
 def _finished_together(running: dict[Future[Job], _Task[Job]], patience: float) -> list[Future[Job]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select
@@ -14,7 +15,6 @@ from sqlalchemy import Connection, Row, delete, insert, select
 from geval_py.board.database.schema import COUNTED, FAILED, SCORED, Outputs, Submissions, scanned
 from geval_py.board.database.store import Board, mark_changed
 from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
-from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.arrivals import arrivals_in
 from geval_py.board.operations.pipeline import Attempt, check_digest, prepare, settings_digest, store
@@ -73,7 +73,7 @@ def add(
         baseline=baseline,
         arrived_by=NOW if at is None else AT,
     )
-    with workspace() as place:
+    with TemporaryDirectory(prefix="geval-board-add-", ignore_cleanup_errors=True) as place:
         attempt = prepare(board, attempt, references_of(board.settings), place)
         with board.writing() as connection:
             receipt = store(connection, board, attempt)

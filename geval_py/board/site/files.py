@@ -10,10 +10,10 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
+from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
-from geval_py.board.intake.workspace import workspace
 from geval_py.board.settings import BoardSettings
 from geval_py.board.site.rendering import render
 from geval_py.board.site.view import SiteView
@@ -86,7 +86,7 @@ def slugs(names: Sequence[str]) -> list[str]:
     return made
 
 
-# Writing: the new folder is written in a workspace beside the old one, and takes its place when it is whole
+# Writing: the new folder is written in a temporary folder beside the old one, and takes its place when it is whole
 
 
 MARK = "site.json"  # in the folder of every site: only such a folder is replaced
@@ -107,7 +107,7 @@ def write_site(folder: str, pages: Iterable[Page]) -> int:
             raise UsageError(message=message)
     try:
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        with workspace(os.path.dirname(target)) as place:
+        with TemporaryDirectory(prefix=".geval-board-site-", dir=os.path.dirname(target)) as place:
             new = os.path.join(place, "new")
             os.mkdir(new)
             for path, text in pages:

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from tempfile import TemporaryDirectory
 
 from geval_py.board.database.schema import ORGANISER, ROLES
 from geval_py.board.database.store import Board, boards_in
@@ -56,12 +57,11 @@ def run_serve(args: argparse.Namespace) -> None:
     """Run ``geval board serve`` until it is interrupted; raises GevalError."""
     import uvicorn
 
-    from geval_py.board.intake.workspace import workspace
     from geval_py.board.server.app import application
     from geval_py.board.server.context import ServerContext
     from geval_py.board.server.openid import check_secrets
 
-    with workspace() as place:
+    with TemporaryDirectory(prefix="geval-board-serve-", ignore_cleanup_errors=True) as place:
         local = f"http://{args.host}:{args.port}"
         Board.open_accounts(args.board)  # one of several boards is served with the others
         server = ServerContext(args.board, place, url=args.url, local=local)

@@ -5,12 +5,9 @@ import lzma
 import math
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
-import textwrap
-import threading
 import time
 from dataclasses import replace
 from hashlib import sha256
@@ -22,7 +19,6 @@ from processes import is_alive
 
 from geval_py import evaluate
 from geval_py.board.intake import child as child_process
-from geval_py.board.intake import fork_server
 from geval_py.board.intake import sandbox as isolation
 from geval_py.board.intake.sandbox import process_parcel, process_source, run_in_sandbox
 from geval_py.board.settings import BoardSettings, Limits, Test
@@ -131,15 +127,6 @@ def _zst(data):
     else:
         from backports import zstd
     return zstd.compress(data)
-
-
-def test_children_are_interpreters_where_they_cannot_be_forked(look, place, monkeypatch):
-    forked = look({OUT: BIGRAM})
-    empty(place)
-    monkeypatch.setattr(isolation, "FORKS", False)
-    monkeypatch.setattr(isolation, "_idle", [])
-    assert look({OUT: BIGRAM}) == forked
-    assert isolation._idle == []
 
 
 @pytest.mark.parametrize(("data", "reason"), [
@@ -264,31 +251,29 @@ def test_a_branch_through_the_child(place, settings, submission, tmp_path):
     details = branch.parcel.details
     assert (details.description, details.author, len(branch.scored)) == ("Mine", "Anna", 2)
     assert process_parcel(branch.parcel, place, settings, [("dev-0", OUT, METRICS)]) == branch
+    empty(place)
+    small = replace(settings, transports=("file",), limits=replace(settings.limits, bytes=1000))
+    branch = process_source(f"git+file://{source}@main", place, small, METRICS)
+    assert (branch.state, branch.reason, branch.parcel) == ("failed", "the branch cannot be fetched", None)
 
 
 @pytest.fixture
-def with_server(monkeypatch):
-    """Return a function that gives the children a server of another program, by default one that runs some code."""
-    servers = []
+def program(monkeypatch):
+    """Give the children some code."""
 
-    def start(code="", program=HARNESS):
-        monkeypatch.setattr(fork_server, "PROGRAM", program.replace("{code}", textwrap.indent(code, "    ")))
-        servers.append(fork_server.ForkServer(isolation.environment("/")))
-        monkeypatch.setattr(isolation, "_idle", servers[-1:])
-        return servers[-1]
+    def run(code):
+        monkeypatch.setattr(isolation, "PROGRAM", HARNESS + code)
 
-    yield start
-    for server in servers:
-        server.close()
+    return run
 
 
 @pytest.fixture
-def child(monkeypatch, with_server):
-    """Run a child of another program."""
+def child(monkeypatch, program):
+    """Run a child of some code."""
 
     def run(code, place, limits):
         monkeypatch.setattr(isolation, "GRACE_SECONDS", 0)
-        with_server(code)
+        program(code)
         return run_in_sandbox("job", {}, limits=limits, place=place)
 
     return run
@@ -296,16 +281,11 @@ def child(monkeypatch, with_server):
 
 HARNESS = """
 import json, os, resource, subprocess, sys, time
-from geval_py.board.intake import child as process, fork_server
-main = process.main
-def child(place, parent):
-    def do(job):
-        process.JOBS["job"] = lambda arguments, limits, place: job()
-        os._exit(main(place, parent))
-{code}
-    return 0
-process.main = child
-fork_server.main()
+from geval_py.board.intake import child as process
+main, place, parent = process.main, sys.argv[1], int(sys.argv[2])
+def do(job):
+    process.JOBS["job"] = lambda arguments, limits, place: job()
+    os._exit(main(place, parent))
 """
 LIMITS = Limits(bytes=1_000_000, files=10, seconds=20, memory=300_000_000)
 
@@ -339,10 +319,10 @@ def test_a_child_that_blows_up(child, place, code, reason):
 @pytest.mark.parametrize(
     ("code", "name"), [("os.abort()", "SIGABRT"), ("import ctypes; ctypes.string_at(0)", "SIGSEGV")]
 )
-def test_a_submission_that_crashes_its_child_is_rejected(with_server, place, submission, settings, code, name):
+def test_a_submission_that_crashes_its_child_is_rejected(program, place, submission, settings, code, name):
     """pyarrow may crash on a file. What was received is there, to be stored."""
-    code = f"def crash(*_): {code}\nprocess.check = crash\nreturn main(place, parent)"
-    with_server(code)
+    code = f"def crash(*_): {code}\nprocess.check = crash\nmain(place, parent)"
+    program(code)
     result = process_source(submission({OUT: BIGRAM}), place, settings, METRICS)
     assert (result.state, result.reason) == ("rejected", f"the sandbox process was killed ({name})")
     assert [file.name for file in result.parcel.files] == [OUT]
@@ -389,7 +369,7 @@ def test_a_child_that_says_too_much(child, place):
 def test_what_a_child_sees_of_its_parent(child, place, monkeypatch):
     """No environment but what it needs, no input, a session of its own, a low priority, no core.
 
-    No file is open, of the server's or another child's: three streams, and the folder that is listed.
+    No file is open but three streams, and the folder that is listed.
     """
     monkeypatch.setenv("GEVAL_BOARD_DATABASE", "postgresql://user:secret@host/db")
     monkeypatch.setenv("PYTHONPATH", "/evil")
@@ -406,60 +386,6 @@ def test_what_a_child_sees_of_its_parent(child, place, monkeypatch):
     del seen["environment"]
     nice = min(os.nice(0) + child_process.NICENESS, 19)
     assert seen == {"input": "", "session": True, "nice": nice, "core": 0, "isolated": 1}
-
-
-def test_a_server_that_was_killed_is_replaced(place, submission, settings):
-    source = submission({OUT: BIGRAM})
-    first = process_source(source, place, settings, METRICS)
-    servers = list(isolation._idle)
-    for server in servers:
-        server._process.kill()
-        server._process.wait()
-    empty(place)
-    assert process_source(source, place, settings, METRICS) == first
-    assert isolation._idle[-1] not in servers
-
-
-@pytest.mark.parametrize("meanwhile", ["", "while os.getppid() == parent: time.sleep(0.01)"])
-def test_a_server_that_is_killed_takes_its_child_along(meanwhile, with_server, place):
-    """The server may be gone before the child's first look at it."""
-    code = f"open(place + '/pid', 'w').write(str(os.getpid()))\n{meanwhile}\ndo(lambda: time.sleep(60))"
-    server = with_server(code)
-    raised = []
-
-    def run():
-        try:
-            run_in_sandbox("job", {}, limits=LIMITS, place=place)
-        except FailedError as error:
-            raised.append(error.reason)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    pid = pid_in(place)
-    server._process.kill()
-    thread.join()
-    assert raised == ["the sandbox process was killed (SIGKILL)"]
-    assert not is_alive(pid)
-
-
-def test_a_server_whose_parent_is_gone_ends_with_its_children(with_server, place):
-    code = "open(place + '/pid', 'w').write(str(os.getpid()))\ntime.sleep(60)"
-    server = with_server(code)
-    thread = threading.Thread(target=lambda: status.append(server.run(place, 60)))
-    status = []
-    thread.start()
-    pid = pid_in(place)
-    server._process.stdin.close()
-    thread.join()
-    assert status == [-signal.SIGKILL]
-    assert not is_alive(pid)
-
-
-def test_a_child_that_cannot_be_forked(with_server, place):
-    program = "import os\ndef fork(): raise OSError(11, '')\nos.fork = fork\n"
-    server = with_server(program=program + fork_server.PROGRAM)
-    with pytest.raises(BlockingIOError, match="Resource temporarily unavailable"):
-        server.run(place, 60)
 
 
 def test_an_old_answer_is_not_taken_for_a_new_one(child, place):
