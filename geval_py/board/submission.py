@@ -1,4 +1,4 @@
-"""The values of a board: a submission with its files, outputs and scores, and a leaderboard's entries.
+"""The values of a board: a submission with its files, outputs and scores.
 
 After the values, how they are written: line statistics as bytes, for the database, and all that a board and its child
 processes tell each other as JSON.
@@ -12,7 +12,6 @@ from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -140,67 +139,6 @@ class Result:
     aside: str = ""
     problems: tuple[Mapping[str, Any], ...] = ()
     scored: tuple[Scored, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A row of a leaderboard, with public fields only.
-
-    ``place`` is None for a baseline, and while scores are hidden; ``shared``: other entries have the same place.
-    ``first`` and ``last`` bound the places of entries that do not differ from it significantly, ``groups`` are the
-    numbers of its groups (compact letters). ``score``, ``low`` and ``high`` are of the ranking metric, ``others``
-    the scores by the other metrics; None for a hidden score, and for one that is not a number. ``held``: a ladder
-    shows an earlier score in place of the latest one.
-    """
-
-    place: int | None = None
-    shared: bool = False
-    first: int | None = None
-    last: int | None = None
-    groups: tuple[int, ...] = ()
-    submitter: str
-    code: str
-    variant: str
-    score: float | None
-    low: float | None
-    high: float | None
-    others: Mapping[str, float | None]
-    baseline: bool
-    arrived: datetime
-    description: str
-    tags: Sequence[str]
-    params: Mapping[str, str]
-    remark: str
-    links: Sequence[tuple[str, str]] = ()
-    affiliation: str = ""
-    output_id: int
-    evaluation_id: int
-    held: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Standings:
-    """The leaderboard of one test in one phase.
-
-    ``digits`` is the number of significant digits of scores; with 0, scores and places are hidden. ``end_digits`` is
-    that of the ends of intervals. If the answers are
-    hidden, ``floor`` is the score of knowing nothing, and worse ones are shown as infinite; None for other metrics.
-    ``notes`` are sentences without full stops. ``part`` is the part of the test that is scored, "" for the whole.
-    """
-
-    test: str
-    phase: str
-    metric: str
-    others: tuple[str, ...]
-    unit: str
-    direction: str
-    digits: int
-    end_digits: int
-    by: str
-    entries: tuple[Entry, ...]
-    floor: float | None = None
-    notes: tuple[str, ...] = ()
-    part: str = ""
 
 
 def digest_of(files: Sequence[ReceivedFile]) -> str:

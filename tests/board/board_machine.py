@@ -147,7 +147,7 @@ class Machine(RuleBasedStateMachine):
         table = standings(self.board, test, phase=phase, now=self.now)
         digests = {code: one.digest for code, one in zip(self.codes, self.model.submissions, strict=True)}
         found = [
-            (entry.submitter.casefold(), digests[entry.code], entry.baseline, entry.score, entry.place)
+            (entry.submitter.casefold(), digests[entry.code], entry.submission.baseline, entry.score, entry.place)
             for entry in table.entries
         ]
         assert found == self.model.standings(test, phase)

@@ -12,6 +12,7 @@ from geval_py.board.database.schema import SCORED, evaluations, files, outputs, 
 from geval_py.board.database.store import Board, create_tables, place_of
 from geval_py.board.ranking.disclosure import complete, disclose
 from geval_py.board.ranking.leaderboard import standings
+from geval_py.board.ranking.views import Figures
 from geval_py.board.settings import settings_of
 from geval_py.board.submission import pack
 
@@ -32,6 +33,11 @@ def settings(folder="/board", **keys):
 
 def perplexity(losses):
     return math.inf if math.inf in losses else math.exp(math.fsum(losses) / len(losses))
+
+
+def others_of(entry, *metrics):
+    """The shown scores of an entry by metrics that do not rank."""
+    return {metric: entry.output.figures.get(metric, Figures()).value for metric in metrics}
 
 
 class Rows:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
+from geval_py.board.ranking.views import Entry, Figures, OutputView, Standings, SubmissionView
 from geval_py.board.settings import BoardSettings, Digits, Phase, Test
 from geval_py.board.site import rendering
 from geval_py.board.site.pages import pages
-from geval_py.board.site.view import Figures, OutputView, SiteView, SubmissionView
-from geval_py.board.submission import Entry, Standings
+from geval_py.board.site.view import SiteView
 
 START = datetime(2026, 10, 1, 9, tzinfo=UTC)
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202egnp"
@@ -109,17 +109,13 @@ def rounded(one, digits):
 
 
 def entry_of(one, output, score, place):
-    figures = output.figures["PerplexityHashed"]
     ranked = place is not None and score is not None
+    if not ranked:
+        output = replace(output, figures={"PerplexityHashed": Figures(value=score), "Accuracy": Figures()})
     return Entry(
-        place=place if ranked else None, shared=place == 3,
+        submission=one, output=output, place=place if ranked else None, shared=place == 3,
         first=max(1, place - 2) if ranked else None, last=place + 2 if ranked else None,
         groups=(place // 3, place // 3 + 1) if ranked else (),
-        submitter=one.submitter, code=one.code, variant=output.variant, score=score,
-        low=figures.low if ranked else None, high=figures.high if ranked else None,
-        others={"Accuracy": output.figures["Accuracy"].value if ranked else None}, baseline=one.baseline, arrived=one.arrived,
-        description=one.description, affiliation=one.affiliation, links=one.links, tags=one.tags, params=output.params, remark=one.remark,
-        output_id=output.id, evaluation_id=output.evaluation_id,
     )  # fmt: skip
 
 

@@ -379,6 +379,6 @@ def places(connection: Connection, settings: BoardSettings, now: datetime) -> Pl
         for test in in_phase.tests:
             table = leaderboard.standings_on(connection, settings, test.name, phase=phase, now=now)
             for entry in table.entries:
-                code = "" if table.by == SUBMITTER and not entry.baseline else entry.code
+                code = "" if table.by == SUBMITTER and not entry.submission.baseline else entry.code
                 ranks[test.name, phase, entry.submitter, code] = entry.place
     return ranks

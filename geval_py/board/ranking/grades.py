@@ -11,8 +11,8 @@ from geval_py.board.database.store import Board
 from geval_py.board.ranking.disclosure import disclosed, scored_outputs
 from geval_py.board.ranking.leaderboard import standings_on
 from geval_py.board.ranking.order import SUBMITTER, bounds
+from geval_py.board.ranking.views import Standings
 from geval_py.board.settings import AFTER, PRIVATE, PUBLIC, BoardSettings
-from geval_py.board.submission import Standings
 from geval_py.tables.numbers import rounded
 from geval_py.tables.table import Table, named_columns
 from geval_py.text import natural_order, words
@@ -41,11 +41,11 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
         if phase is None and last is not None and settings.phase_of(now) == AFTER:
             phase = last.name
         shown = standings_on(connection, settings, test, phase=phase, by=SUBMITTER, now=now)
-        results = {one.submitter: one for one in shown.entries if not one.baseline}
+        results = {one.submitter: one for one in shown.entries if not one.submission.baseline}
         late = {}
         if settings.phases and shown.phase != AFTER:
             after = standings_on(connection, settings, shown.test, phase=AFTER, by=SUBMITTER, now=now)
-            late = {one.submitter: one for one in after.entries if not one.baseline}
+            late = {one.submitter: one for one in after.entries if not one.submission.baseline}
         public = _public_scores(connection, settings, shown, now)
         finals: dict[int, list[str]] = {}
         for row in connection.execute(named.order_by(Submissions.final, Submissions.id)):
@@ -59,7 +59,7 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
         team_id, name = here.get(one.key, (0, ""))
         entry, after_all = results.get(name), late.get(name)
         late_by = "late" if entry is None and after_all is not None else ""
-        if entry is not None and entry.arrived > until:
+        if entry is not None and entry.submission.arrived > until:
             late_by = "extended"
         score = getattr(entry or after_all, "score", None)
         scores = (public.get(team_id), score) if shown.part == PRIVATE else (score, None)

@@ -14,33 +14,22 @@ they were made with.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindparam, select
-from sqlalchemy.types import TypeEngine
 
-from geval_py.board.database.schema import SCORED, Moment, Submissions, board, comparisons
+from geval_py.board.database.schema import SCORED, Moment, board, comparisons
 from geval_py.board.settings import ALL, BEST, BoardSettings, metric_of
 from geval_py.explaining.significance import LEVEL
 from geval_py.text import words
 
 SUBMITTER, SUBMISSION = "submitter", "submission"
 GROUPINGS = {BEST: SUBMITTER, ALL: SUBMISSION}  # by the word of board.yaml
-KEYS = words("output_id submission_id evaluation_id submitter_id arrived baseline value low high")
-SHOWN = words("output_id evaluation_id arrived baseline low high")  # keys that are fields of an entry
-# columns of submissions that are fields of an entry
-TOLD = words("code description tags params remark links affiliation")
 ERRORS = 2.0  # of a ladder: standard errors by which a mean loss must fall
 BEGINNING, END = (datetime(year, 1, 1, tzinfo=UTC) for year in (1000, 9999))
 MAX_COMPARED = 500  # entries of a ranking, the first ones
-TYPES: Mapping[str, TypeEngine[Any]] = {
-    **{name: Submissions[name].type for name in (*TOLD, "arrived", "baseline")},
-    **dict.fromkeys(("shared", "held"), sa.Boolean()),
-    "variant_params": sa.JSON(),
-}  # of the columns of an entry, where the database does not know it
 
 UNTIL = (  # the deadline of a submission's team
     "coalesce((SELECT max(until) FROM exceptions WHERE submitter_id = submissions.submitter_id"
@@ -48,12 +37,11 @@ UNTIL = (  # the deadline of a submission's team
 )
 IN_PHASE = f"submissions.arrived > {UNTIL.format('before', 'begin')}"
 IN_PHASE += f" AND submissions.arrived <= {UNTIL.format('phase', 'end')}"
-OTHER = "SELECT value FROM disclosures WHERE output_id = chosen.output_id AND metric = :{}"
 ENTRIES = """
 WITH candidates AS (
     SELECT outputs.id AS output_id, submissions.id AS submission_id, disclosures.evaluation_id,
            submissions.submitter_id, submissions.arrived, submissions.baseline,
-           disclosures.value, disclosures.low, disclosures.high,
+           disclosures.value,
            coalesce(own.output_sha256, '') <> coalesce(shown.output_sha256, '') AS held
     FROM outputs
     JOIN submissions ON submissions.id = outputs.submission_id
@@ -70,48 +58,29 @@ WITH candidates AS (
                AS latest_held
     FROM candidates
 ), chosen AS (
-    SELECT {keys}, latest_held, NOT baseline AND value IS NOT NULL AS ranked FROM numbered WHERE nth = 1
+    SELECT numbered.*, NOT baseline AND value IS NOT NULL AS ranked FROM numbered WHERE nth = 1
 )
-SELECT {columns}
+SELECT code, chosen.submission_id, output_id, evaluation_id, latest_held AS held,
+       CASE WHEN ranked THEN rank() OVER (PARTITION BY ranked ORDER BY {quality}) END AS place,
+       ranked AND count(*) OVER (PARTITION BY ranked, value) > 1 AS shared
 FROM chosen
 JOIN submissions ON submissions.id = chosen.submission_id
-JOIN submitters ON submitters.id = chosen.submitter_id
-JOIN outputs ON outputs.id = chosen.output_id
 ORDER BY {quality}, chosen.arrived, chosen.submission_id, chosen.output_id
 """
 
 
 def entries(connection: Connection, settings: BoardSettings, test: str, phase: str, by: str) -> Sequence[RowMapping]:
-    """Return the entries of a leaderboard in order, each with the fields of an Entry but its range.
+    """Return the entries of a leaderboard in order.
 
-    The other metrics are the columns other0, other1 and so on.
+    Each has the ``code`` and ``submission_id`` of its submission, its ``output_id``, the disclosed ``evaluation_id``,
+    its ``place`` and whether it is ``shared``, and whether the ladder ``held`` the latest submission back.
     """
-    others = {f"other{number}": metric for number, metric in enumerate(settings.also)}
     whose = "submission_id" if by == SUBMISSION else "submitter_id, CASE WHEN baseline THEN submission_id ELSE 0 END"
     direction = "ASC" if metric_of(settings.metric).measure.direction == "lower" else "DESC"
     quality = f"abs(value) = :infinity NULLS LAST, value {direction} NULLS LAST"
-    columns = {
-        "place": f"CASE WHEN ranked THEN rank() OVER (PARTITION BY ranked ORDER BY {quality}) END",
-        "shared": "ranked AND count(*) OVER (PARTITION BY ranked, value) > 1",
-        **{key: f"chosen.{key}" for key in SHOWN},
-        "score": "value",
-        "held": "latest_held",
-        **{name: f"({OTHER.format(name)})" for name in others},
-        "submitter": "submitters.name",
-        **{name: f"submissions.{name}" for name in TOLD},
-        "variant": "outputs.variant",
-        "variant_params": "outputs.params",
-    }
-    sql = ENTRIES.format(
-        in_phase=IN_PHASE,
-        whose=whose,  # each baseline is a group
-        quality=quality,
-        keys=", ".join(KEYS),
-        columns=", ".join(f"{column} AS {name}" for name, column in columns.items()),
-    )
-    query = bound(sql, settings, phase)
-    values = {"metric": settings.metric, "test": test, "scored": SCORED, "infinity": math.inf, **others}
-    return connection.execute(query.columns(**TYPES), values).mappings().all()
+    query = bound(ENTRIES.format(in_phase=IN_PHASE, whose=whose, quality=quality), settings, phase)  # baselines alone
+    values = {"metric": settings.metric, "test": test, "scored": SCORED, "infinity": math.inf}
+    return connection.execute(query.columns(shared=sa.Boolean(), held=sa.Boolean()), values).mappings().all()
 
 
 def bound(sql: str, settings: BoardSettings, phase: str) -> sa.TextClause:

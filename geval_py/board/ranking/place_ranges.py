@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, select
 
 from geval_py.board.database.schema import Evaluations, pick
+from geval_py.board.ranking.views import Standings
 from geval_py.board.settings import BoardSettings, metric_of
-from geval_py.board.submission import Standings, unpack, unpack_documents
+from geval_py.board.submission import unpack, unpack_documents
 from geval_py.explaining.significance import LEVEL, undistinguished_groups
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.tables.numbers import significant
@@ -63,7 +64,7 @@ def with_note_on_choice(connection: Connection, settings: BoardSettings, standin
     from geval_py.explaining.statistics import optimism, sample_of
 
     metric = metric_of(settings.metric)
-    ranked = [entry.evaluation_id for entry in standings.entries if entry.place is not None]
+    ranked = [entry.output.evaluation_id for entry in standings.entries if entry.place is not None]
     query = select(*pick(Evaluations, "reference lines losses documents")).where(
         Evaluations.id.in_(ranked[:MAX_SPREAD])
     )

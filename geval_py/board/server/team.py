@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select, update
@@ -16,7 +15,6 @@ from geval_py.board.database.schema import Submissions, secrets
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.receipts import day_of, find_submission, quota_used
 from geval_py.board.operations.teams import team_settings
-from geval_py.board.ranking import order
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.server.context import NOT_FOUND, Visit, download
@@ -68,19 +66,7 @@ def me(visit: Visit) -> Response:
 
 def scores_of(visit: Visit, own: Sequence[Row[Any]]) -> dict[str, list[dict[str, Any]]]:
     """Return what the site shows of uploads, by the codes of their submissions: scores, and places in a table."""
-    arrivals, settings = {one.code: one.arrived for one in own if one.code}, visit.board.settings
-    own_settings = team_settings(visit.connection, settings, visit.account.submitter_id)
-
-    @cache
-    def places(test: str, phase: str) -> dict[str, str]:
-        rows = order.entries(visit.connection, settings, test, phase, order.GROUPINGS[settings.entries])
-        return {row["code"]: f"{row['place']}{'=' * row['shared']}" for row in rows if row["place"]}
-
-    scores = shown_scores(visit.connection, settings, own_settings, arrivals, visit.now)
-    for code, shown in scores.items():
-        for one in shown:
-            one["place"] = places(one["test"], own_settings.phase_of(arrivals[code])).get(code, "")
-    return scores
+    return shown_scores(visit.connection, visit.board.settings, [one.code for one in own if one.code], visit.now)
 
 
 def who(visit: Visit) -> Response:

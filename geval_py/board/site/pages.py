@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from importlib import resources
 from itertools import chain
-from operator import attrgetter
 from typing import Any, TypeAlias
 
 from markupsafe import escape
 from sqlalchemy import Connection
 
+from geval_py.board.database.schema import Submissions
 from geval_py.board.ranking import order
-from geval_py.board.ranking.leaderboard import page_columns, standings_document, standings_records
+from geval_py.board.ranking.leaderboard import COLUMNS, page_columns, standings_document, standings_records
+from geval_py.board.ranking.views import Entry, Standings, SubmissionView, submission_views
 from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, moment_text, names_of
 from geval_py.board.site import files, rendering, site_charts
-from geval_py.board.site.view import OutputView, SiteView, SubmissionView, shown_outputs
-from geval_py.board.submission import Entry, Standings
+from geval_py.board.site.view import SiteView
 from geval_py.reports.charts import Scale
 from geval_py.tables.escapes import json_list_text, json_text, short
 from geval_py.tables.table import Table, named_columns
@@ -46,7 +46,7 @@ SUBMISSION_NAMES = words(
 Values: TypeAlias = dict[str, Any]  # that a template shows
 Pages: TypeAlias = Iterator[files.Page]
 OUTPUT_NAMES = words("code submitter arrived test variant params metric score low high")
-RECORD_NAMES = words("arrived code submitter variant score low high")
+OF_RECORDS = words("arrived code submitter variant score low high")
 
 
 def pages(view: SiteView, *, served: str = "", **frame: Any) -> Pages:
@@ -100,19 +100,19 @@ def _pages_of_test(view: SiteView, addresses: files.Addresses, page: rendering.R
         yield data("csv"), "".join(standings_records(standings).csv())
         yield data("json"), json_text({"title": view.settings.title, **standings_document(standings)})
     now = tables[name, view.front(name)]
-    outputs = site_charts.disclosed_outputs(view.submissions, now)
+    outputs = site_charts.disclosed_outputs(view.submissions, name)
     progress = site_charts.progress_of(outputs, now)
     text = page("progress", title="Best so far", standings=now, progress=progress)
     yield addresses.of_test("progress", name), text
-    fields = attrgetter(*RECORD_NAMES[1:])
-    rows = [[moment_text(one.arrived), *fields(one)] for one in progress.records]
+    columns = [column for column in COLUMNS if column.name in OF_RECORDS]
+    rows = [[column.value(one) for column in columns] for one in progress.records]
     data = partial(addresses.of_test, "progress", name, None)
-    yield from data_files(data, {"test": name, "metric": now.metric}, RECORD_NAMES, rows)
+    yield from data_files(data, {"test": name, "metric": now.metric}, [column.name for column in columns], rows)
     charts = site_charts.parameter_charts(outputs, now)
     text = page("parameters", title="Parameters", standings=now, charts_shown=charts)
     yield addresses.of_test("parameters", name), text
     later_first = [(name, phase) for phase in reversed(view.settings.phase_names) if phase != now.phase]
-    compared = compared_entries(outputs, [now, *(tables[key] for key in later_first if key in tables)])
+    compared = compared_entries(view.submissions, [now, *(tables[key] for key in later_first if key in tables)])
     shown = {"rows": compared[:MAX_COMPARED], "left_out": len(compared[MAX_COMPARED:])}
     text = page("compare", title="Compare", standings=now, columns=page_columns(now), **shown)
     yield addresses.of_test("compare", name), text
@@ -149,44 +149,44 @@ def listed(view: SiteView, submissions: Iterable[SubmissionView]) -> list[Values
     """Return the rows of a list: each submission, and as ``scores`` the best shown one for each test, as text."""
     rows: list[Values] = []
     for one in submissions:
-        outputs, names = one.outputs if one.is_ranked else (), [test.name for test in view.listed_tests]
-        scores = [_best_score(view.settings, outputs, name, view.digits_at(name, one.code)) for name in names]
+        names = [test.name for test in view.listed_tests]
+        scores = [_best_score(view.settings, one, name, view.digits_at(name, one.code)) for name in names]
         rows.append({"submission": one, "scores": scores})
     return rows
 
 
-def _best_score(settings: BoardSettings, outputs: Iterable[OutputView], test: str, digits: Digits) -> str:
-    """Return the best shown score of a submission's outputs for a test; a dash if none is shown."""
-    best = min if metric_of(settings.metric).measure.direction == "lower" else max
-    metric = names_of(settings.metrics)[0]
-    shown = (output.figures.get(metric) for output in outputs if output.test == test)
-    values = [figures.value for figures in shown if figures and figures.value is not None]
-    return rendering.figure(best(values, default=None), digits.score)
+def _best_score(settings: BoardSettings, submission: SubmissionView, test: str, digits: Digits) -> str:
+    """Write the best shown score of a submission for a test; a dash if none is shown."""
+    best = submission.best(test, metric_of(settings.metric).measure.direction)
+    return rendering.figure(best.shown.value if best else None, digits.score)
 
 
 def shown_scores(
-    connection: Connection,
-    settings: BoardSettings,
-    own: BoardSettings,
-    arrivals: Mapping[str, datetime],
-    now: datetime,
+    connection: Connection, settings: BoardSettings, codes: Iterable[str], now: datetime
 ) -> dict[str, list[Values]]:
-    """Return what the lists of submissions show of some, by code, for each test that they have an output for.
+    """Return what the site shows of some submissions, by code, for each test that they have an output for.
 
-    ``own`` are their team's settings, and ``arrivals`` are by code. A ``score`` is a dash where nothing is shown.
+    A ``score`` is a dash where nothing is shown; ``place`` is that of the submission in the leaderboard, if any.
     There are none for a submission that is not ranked, and while the stored disclosures are not those of now.
     """
     if not order.is_disclosed(connection, settings, now):
         return {}
+
+    @cache
+    def places(test: str, phase: str) -> dict[str, str]:
+        rows = order.entries(connection, settings, test, phase, order.GROUPINGS[settings.entries])
+        return {row["code"]: f"{row['place']}{'=' * row['shared']}" for row in rows if row["place"]}
+
     metric = names_of(settings.metrics)[0]
     shown: dict[str, list[Values]] = {}
-    for code, outputs in shown_outputs(connection, settings, arrivals).items():
-        settings_then = own.at(arrivals[code])
-        for test in settings_then.tests:
-            if any(output.test == test.name for output in outputs):
-                score = _best_score(settings, outputs, test.name, settings_then.digits_of(test, now))
+    for one in submission_views(connection, settings, Submissions.code.in_(codes)):
+        in_phase = settings.in_phase(one.phase)
+        for test in in_phase.tests:
+            if one.outputs_for(test.name):
+                score = _best_score(settings, one, test.name, in_phase.digits_of(test, now))
                 told = {"test": test.name, "metric": metric, "score": score, "ladder": test.ladder}
-                shown.setdefault(code, []).append(told)
+                told["place"] = places(test.name, one.phase).get(one.code, "")
+                shown.setdefault(one.code, []).append(told)
     return shown
 
 
@@ -209,8 +209,8 @@ def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering
             above = entry if entry.place is not None else above
     for submission in view.submissions:
         parts: list[Values] = []
-        for test in view.settings.in_phase(submission.phase).tests if submission.is_ranked else ():
-            outputs = [output for output in submission.outputs if output.test == test.name]
+        for test in view.settings.in_phase(submission.phase).tests:
+            outputs = submission.outputs_for(test.name)
             shown, digits = outputs[:MAX_OUTPUTS], view.digits_at(test.name, submission.code)
             with_lines = shown[:MAX_LINE_TABLES] if test.visible and digits.score else ()
             lines = [(output, worst) for output in with_lines if (worst := view.lines_of(test, output))]
@@ -244,8 +244,8 @@ def submitter_pages(view: SiteView, addresses: files.Addresses, page: rendering.
         histories: list[Values] = []
         for test in view.listed_tests:
             standings = view.standings[test.name, view.front(test.name)]
-            outputs = site_charts.disclosed_outputs(own, standings)
-            if len({one.arrived for one in filter(site_charts.is_drawn, outputs)}) > 1:
+            outputs = site_charts.disclosed_outputs(own, test.name)
+            if len({one.submission.arrived for one in filter(site_charts.is_drawn, outputs)}) > 1:
                 histories.append({"test": test.name, "charts": site_charts.progress_of(outputs, standings).charts})
         yield (
             addresses.submitter(name),
@@ -320,17 +320,19 @@ def _row(view: SiteView, entry: Entry, scale: Scale | None) -> Values:
     ``submissions`` is how many its submitter has sent, ``size`` the bytes of its texts in a page, where the choices
     stand twice.
     """
-    links = [(short(title, 40), link) for title, url in entry.links if (link := rendering.link_of(url))][:MAX_LINKS]
-    tags = list(map(short, entry.tags[:MAX_TAGS]))
+    told, shown = entry.submission, entry.output.shown
+    links = [(short(title, 40), link) for title, url in told.links if (link := rendering.link_of(url))][:MAX_LINKS]
+    tags = list(map(short, told.tags[:MAX_TAGS]))
     params = [short(f"{name}={value}") for name, value in list(entry.params.items())[:MAX_TAGS]]
     choices = [*(f"tag:{tag}" for tag in tags), *(f"param:{param}" for param in params)]
-    lengths = {"submitter": 60, "variant": 60, "description": 140, "remark": 140, "affiliation": 100}
-    texts = {name: short(getattr(entry, name), length) for name, length in lengths.items()}
+    lengths = {"submitter": 60, "description": 140, "remark": 140, "affiliation": 100}
+    texts = {name: short(getattr(told, name), length) for name, length in lengths.items()}
+    texts["variant"] = short(entry.output.variant, 60)
     words = [*texts.values(), texts["submitter"], *chain(*links), rendering.json_of(choices), *tags, *choices]
     return {
         **texts,
         "entry": entry,
-        "bar": site_charts.bar_of(scale, entry.score, entry.low, entry.high),
+        "bar": site_charts.bar_of(scale, *shown),
         "links": links,
         "tags": tags,
         "params": params,
@@ -340,21 +342,19 @@ def _row(view: SiteView, entry: Entry, scale: Scale | None) -> Values:
     }
 
 
-def compared_entries(outputs: Iterable[Entry], tables: Sequence[Standings]) -> list[tuple[Entry, str]]:
+def compared_entries(submissions: Iterable[SubmissionView], tables: Sequence[Standings]) -> list[tuple[Entry, str]]:
     """Return the rows of the page that compares, each an entry and its phase.
 
     First the entries of the test's leaderboards, of which the front page's must be the first, then the best output
     of each other submission, the latest first, without a phase.
     """
-    shown = {one.output_id: one for one in outputs}
     rows: dict[str, tuple[Entry, str]] = {}
     for table in tables:
         for entry in table.entries:
-            if entry.output_id in shown:
+            if entry.score is not None:
                 rows.setdefault(entry.code, (entry, table.phase))
-    best = min if tables[0].direction == "lower" else max
-    others: dict[str, Entry] = {}
-    for one in reversed(shown.values()):
-        if one.code not in rows:
-            others[one.code] = best(others.get(one.code, one), one, key=attrgetter("score"))
-    return [*rows.values(), *((entry, "") for entry in others.values())]
+    for submission in submissions:
+        best = submission.best(tables[0].test, tables[0].direction)
+        if best is not None:
+            rows.setdefault(submission.code, (Entry(submission=submission, output=best), ""))
+    return list(rows.values())

@@ -23,7 +23,7 @@ from geval_py.tables import escapes, numbers
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from geval_py.board.submission import Entry, Standings
+    from geval_py.board.ranking.views import Entry, Standings
 
 
 POLICY = (
@@ -137,7 +137,7 @@ def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
     They use nothing but what a leaderboard shows.
     """
     place, places = entry.place or 0, [(one.place or 0, one) for one in standings.entries if one.score is not None]
-    ranked = [(number, one) for number, one in places if number and one.output_id != entry.output_id]
+    ranked = [(number, one) for number, one in places if number and one is not entry]
     ahead, behind = [one for n, one in ranked if n < place], [one for n, one in ranked if n > place]
     told = {"entry": entry, "ahead": ahead, "behind": behind, "equal": len(ranked) - len(ahead) - len(behind)}
     return tuple(render("advice.txt", standings=standings, **told).splitlines())

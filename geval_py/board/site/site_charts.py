@@ -15,11 +15,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from geval_py.board.ranking.views import Entry, Standings, SubmissionView
 from geval_py.board.site import rendering
-from geval_py.board.site.view import SubmissionView
-from geval_py.board.submission import Entry, Standings
 from geval_py.reports.charts import WIDTH, Chart, ChartRow, Scale, Tick, dots, scale_of, scatter
-from geval_py.text import words
 
 MAX_RECORDS = 200
 MAX_PARAMETERS = 24
@@ -33,35 +31,22 @@ BAR_WIDTH = 220
 FENCE = 3.0  # times the range of the middle half
 
 
-def disclosed_outputs(submissions: Sequence[SubmissionView], standings: Standings) -> list[Entry]:
-    """Return the outputs of a test whose scores are shown, without places, the earliest first, no withdrawn ones.
+def disclosed_outputs(submissions: Sequence[SubmissionView], test: str) -> list[Entry]:
+    """Return the outputs for a test whose scores are shown, without places, the earliest first, no withdrawn ones.
 
     The ``submissions`` come with the latest first.
     """
-    names = words("submitter code baseline arrived description tags remark links affiliation")
     return [
-        Entry(
-            **{name: getattr(submission, name) for name in names},
-            variant=output.variant,
-            score=shown.value,
-            low=shown.low,
-            high=shown.high,
-            others={metric: figures.value for metric, figures in output.figures.items()},
-            params={**submission.params, **output.params},
-            output_id=output.id,
-            evaluation_id=output.evaluation_id or 0,
-        )
+        Entry(submission=submission, output=output)
         for submission in reversed(submissions)
-        if submission.is_ranked
-        for output in submission.outputs
-        if output.test == standings.test
-        if (shown := output.figures.get(standings.metric)) and shown.value is not None
+        for output in submission.outputs_for(test)
+        if output.shown.value is not None
     ]
 
 
 def is_drawn(entry: Entry) -> bool:
     """Return whether a chart of a test's history has a dot for an output with a score."""
-    return entry.score is not None and math.isfinite(entry.score) and not entry.baseline
+    return entry.score is not None and math.isfinite(entry.score) and not entry.submission.baseline
 
 
 # The best score over time
@@ -88,17 +73,17 @@ def progress_of(outputs: Sequence[Entry], standings: Standings) -> Progress:
     score = attrgetter("score")
     finite = list(filter(is_drawn, outputs))
     records: list[Entry] = []
-    for _, of_moment in groupby(finite, key=lambda one: one.arrived):
+    for _, of_moment in groupby(finite, key=attrgetter("submission.arrived")):
         first = best(of_moment, key=score)
         if not records or best(records[-1], first, key=score) is first:
             records.append(first)
     named: dict[str, list[Entry]] = {}
     for one in outputs:
-        if one.baseline and math.isfinite(score(one)):
-            named.setdefault(one.description or one.submitter, []).append(one)
+        if one.submission.baseline and math.isfinite(score(one)):
+            named.setdefault(one.submission.description or one.submitter, []).append(one)
     baselines = [(name, best(several, key=score)) for name, several in named.items()][:MAX_BASELINES]
-    points, steps = ([(one.arrived.timestamp(), score(one)) for one in some] for some in (finite, records))
-    moments, scored = {when for when, _ in points}, sum(not one.baseline for one in outputs)
+    points, steps = ([(one.submission.arrived.timestamp(), score(one)) for one in some] for some in (finite, records))
+    moments, scored = {when for when, _ in points}, sum(not one.submission.baseline for one in outputs)
     low, high = (choose((value for _, value in points), default=math.nan) for choose in (min, max))
     rules = [(score(one), name) for name, one in baselines if low / FARTHEST <= score(one) <= high * FARTHEST]
     charts = [
@@ -192,7 +177,7 @@ def bar_scale(standings: Standings) -> Scale | None:
         return None
     first, third = scores[len(scores) // 4], scores[len(scores) * 3 // 4]
     low, high = first - FENCE * (third - first), third + FENCE * (third - first)
-    ends = [end for score, one in ranked if low <= score <= high for end in (score, one.low, one.high)]
+    ends = [end for score, one in ranked if low <= score <= high for end in one.output.shown]
     return scale_of(ends, 6, BAR_WIDTH - 6, margin=0.02)
 
 

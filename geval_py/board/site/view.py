@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
-from itertools import groupby, islice
-from typing import Any, NamedTuple, TypeAlias
+from itertools import islice
+from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Row, select
+from sqlalchemy import Connection, Row, select
 
 from geval_py.board.database.schema import (
-    COUNTED,
-    SCORED,
-    Disclosures,
     Evaluations,
-    Files,
-    Outputs,
-    Submissions,
-    Submitters,
     announcements,
-    disclosures,
-    outputs,
-    pick,
-    submissions,
-    submitters,
 )
 from geval_py.board.database.store import Board
-from geval_py.board.operations.teams import settings_by_team
 from geval_py.board.ranking import disclosure, leaderboard, place_ranges
+from geval_py.board.ranking.views import OutputView, Standings, SubmissionView, submission_views
 from geval_py.board.references import expected_of
 from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, names_of, read_text
-from geval_py.board.submission import Standings, unpack
+from geval_py.board.submission import unpack
 from geval_py.reading import challenge, files, lines, splits
 from geval_py.tables.numbers import rounded
 
@@ -45,62 +32,6 @@ MAX_OUTPUTS = 2000  # of which lines are shown, over the whole site
 MAX_LISTED_TESTS = 4
 CONTEXT = 60  # characters on each side of a gap
 DIGITS = 4
-
-
-class Figures(NamedTuple):
-    """A disclosed score and the ends of its 95 % interval, rounded; None where nothing may be shown."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutputView:
-    """An output of a submission; ``figures`` by metric, ``evaluation_id`` of the disclosed evaluation."""
-
-    id: int
-    test: str
-    variant: str
-    params: Mapping[str, str]
-    figures: Mapping[str, Figures]
-    evaluation_id: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SubmissionView:
-    """What anyone may know of a submission; its source is for the organiser alone."""
-
-    code: str
-    submitter: str
-    arrived: datetime
-    phase: str = ""
-    state: str = SCORED
-    reason: str = ""
-    baseline: bool = False
-    description: str = ""
-    author: str = ""
-    affiliation: str = ""
-    revision: str = ""
-    tags: Sequence[str] = ()
-    params: Mapping[str, str] = field(default_factory=dict)
-    links: Sequence[tuple[str, str]] = ()
-    problems: Sequence[Mapping[str, Any]] = ()
-    remark: str = ""
-    withdrawn: datetime | None = None
-    scorer: str = ""
-    files: Sequence[Row[Any, Any, Any, Any]] = ()  # name, bytes, sha256
-    outputs: tuple[OutputView, ...] = ()
-
-    @property
-    def is_ranked(self) -> bool:
-        """Whether it may stand in a leaderboard."""
-        return self.state == SCORED and self.withdrawn is None
-
-    @property
-    def status(self) -> str:
-        """Its state in one word."""
-        return "withdrawn" if self.withdrawn else self.state
 
 
 # From a test and an output to lines: the number, from 1, the rounded score, the word, the text before and after it.
@@ -230,18 +161,20 @@ def loaded(board: Board, *, now: datetime) -> Iterator[SiteView]:
     tables = [(test, name, own) for name, own in until.items() for test in own.tests]
 
     def standings_of(test: Test, phase: str, own: BoardSettings) -> Standings:
-        standings = leaderboard.standings_on(connection, settings, test.name, phase=phase, now=now)
+        standings = leaderboard.standings_on(connection, settings, test.name, phase=phase, now=now, views=by_code)
         is_public = test.visible and not test.ladder
         return place_ranges.with_note_on_choice(connection, own, standings) if is_public else standings
 
     with disclosure.disclosed(board, now) as connection:
+        submissions = tuple(submission_views(connection, settings))
+        by_code = {one.code: one for one in submissions}
         yield SiteView(
             settings=settings,
             metrics=names_of(settings.metrics),
             phase=phase,
             digits={(test.name, name): own.digits_of(test, now) for test, name, own in tables},
             standings={(test.name, name): standings_of(test, name, own) for test, name, own in tables},
-            submissions=tuple(_submissions(connection, settings)),
+            submissions=submissions,
             announcements=announcements_of(connection),
             readme=read_text(readme) if os.path.isfile(readme) else "",
             lines_of=line_reader(connection, settings),
@@ -252,65 +185,3 @@ def announcements_of(connection: Connection) -> Sequence[Row[Any, Any, Any]]:
     """Read the announcements: number, moment, and text in Markdown; the latest first."""
     a = announcements.c
     return connection.execute(select(a.id.label("number"), a.moment, a.text).order_by(a.id.desc())).all()
-
-
-def _submissions(connection: Connection, settings: BoardSettings) -> Iterator[SubmissionView]:
-    """Yield all submissions, the latest first: the columns that are fields of a view, and nothing else."""
-    in_order = select(*pick(Files, "submission_id name bytes sha256"))
-    in_order = in_order.order_by(Files.submission_id, Files.name)
-    by_submission = groupby(connection.execute(in_order), key=lambda file: file.submission_id)
-    own_files, own_outputs = {number: list(own) for number, own in by_submission}, _outputs(connection, settings)
-    columns = [Submissions[one.name] for one in fields(SubmissionView) if one.name in Submissions]
-    teams = settings_by_team(connection, settings)
-    keys = Submissions.id, Submissions.submitter_id
-    query = select(*keys, Submitters.name.label("submitter"), *columns).join_from(submissions, submitters)
-    for row in connection.execute(query.order_by(Submissions.arrived.desc(), Submissions.id.desc())).mappings():
-        told: dict[str, Any] = {str(name): value for name, value in row.items() if name not in ("id", "submitter_id")}
-        told["phase"] = teams[row["submitter_id"]].phase_of(row["arrived"])
-        told |= {"files": own_files.get(row["id"], ()), "outputs": tuple(own_outputs.get(row["id"], ()))}
-        yield SubmissionView(**told)
-
-
-def shown_outputs(
-    connection: Connection, settings: BoardSettings, codes: Iterable[str]
-) -> dict[str, list[OutputView]]:
-    """Read the outputs of submissions that may be ranked, by code, with what anyone may see of their scores."""
-    own = select(Submissions.id, Submissions.code).where(Submissions.code.in_(codes), *COUNTED)
-    code_of = {row.id: row.code for row in connection.execute(own)}
-    by_submission = _outputs(connection, settings, Outputs.submission_id.in_(code_of))
-    return {code_of[number]: views for number, views in by_submission.items()}
-
-
-def _outputs(
-    connection: Connection, settings: BoardSettings, *which: ColumnElement[bool]
-) -> dict[int, list[OutputView]]:
-    """Read the outputs by submission, with their disclosed figures alone; ``which`` are conditions for outputs."""
-    names = dict(zip(settings.metrics, names_of(settings.metrics), strict=True))
-    columns = (
-        *pick(Outputs, "id submission_id test variant params"),
-        *pick(Disclosures, "metric evaluation_id value low high"),
-    )
-    query = (
-        select(*columns)
-        .join_from(outputs, disclosures, Disclosures.output_id == Outputs.id, isouter=True)
-        .where(*which)
-    )
-    rows = connection.execute(query.order_by(*pick(Outputs, "submission_id test variant id")))
-    views: dict[int, list[OutputView]] = defaultdict(list)
-    for number, of_output in groupby(rows, key=lambda row: row.id):
-        by_metric = {row.metric: row for row in of_output}
-        first, ranking = next(iter(by_metric.values())), by_metric.get(settings.metric)
-        output = OutputView(
-            id=number,
-            test=first.test,
-            variant=first.variant,
-            params=first.params,
-            figures={
-                names[metric]: Figures(value=row.value, low=row.low, high=row.high)
-                for metric in settings.metrics
-                if (row := by_metric.get(metric)) is not None
-            },
-            evaluation_id=None if ranking is None else ranking.evaluation_id,
-        )
-        views[first.submission_id].append(output)
-    return views

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import leaderboard
-from geval_py.board.settings import AFTER, moment_text
-from geval_py.board.submission import FAILED, Entry, Standings
+from geval_py.board.ranking.views import Standings
+from geval_py.board.settings import AFTER
+from geval_py.board.submission import FAILED
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now
 from geval_py.cli.commands import add_format, option, parser_maker, switch
-from geval_py.explaining.significance import group_letters
 from geval_py.tables.formats import Result
-from geval_py.tables.numbers import counted, interval, significant
+from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.board.operations.status import Status
-    from geval_py.text import Alignment
 
-HELD_LEGEND = "held back if the latest submission is not significantly better, so an earlier score is shown"
 NOT_PRINTED = ("arrived", "remark", "affiliation", "description")  # in a paper
 MAX_CODES = 5  # that are listed; the JSON document has all
 PERSON = "person"  # a row for each account, which only the organiser may see
@@ -72,10 +69,10 @@ def run_show(args: argparse.Namespace) -> None:
             terminal.note(
                 visible(f"these submissions arrived after the deadline; --phase {last.name} shows the final table")
             )
-    columns = shown_columns(shown)
+    columns, digits = leaderboard.shown_columns(shown), shown.shown_digits
     table = Table(
-        [Column(column.name, alignment=column.alignment) for column in columns],
-        [[column.text(entry) for column in columns] for entry in shown.entries],
+        [Column(column.heading, alignment=column.alignment) for column in columns],
+        [[column.text(entry, digits) for column in columns] for entry in shown.entries],
         not_printed=NOT_PRINTED,
     )
     value = Result(
@@ -96,66 +93,9 @@ def legend(standings: Standings) -> Iterator[str]:
     )
     if not standings.digits:
         yield "No score is shown before the last deadline."
-    yield from (f"{column.name}: {column.legend}." for column in shown_columns(standings) if column.legend)
+    columns = leaderboard.shown_columns(standings)
+    yield from (f"{column.heading}: {column.legend}." for column in columns if column.legend)
     yield from (visible(f"Note: {note}.") for note in standings.notes)
-
-
-def shown_columns(standings: Standings) -> list[EntryColumn]:
-    """Return the columns that people see, without empty ones."""
-    return [column for column in columns_of(standings) if column.kept or any(map(column.text, standings.entries))]
-
-
-class EntryColumn(NamedTuple):
-    """A column of a leaderboard for people: its heading, and how its cells are written.
-
-    Without ``kept``, it is left out where all of its cells are empty. ``legend`` explains it below the table.
-    """
-
-    name: str
-    text: Callable[[Entry], str]
-    alignment: Alignment = "left"
-    kept: bool = False
-    legend: str = ""
-
-
-def columns_of(standings: Standings) -> Iterator[EntryColumn]:
-    """Yield the columns of a leaderboard."""
-    digits = standings.digits
-    yield EntryColumn("place", leaderboard.place_text, "right", kept=digits > 0)
-    yield EntryColumn(
-        "range",
-        lambda entry: "–".join(map(str, dict.fromkeys((entry.first, entry.last)))) if entry.first else "",
-        "centre",
-        legend="the places that are not significantly different from this one",
-    )
-    yield EntryColumn("submitter", attrgetter("submitter"), kept=True)
-    yield EntryColumn("variant", attrgetter("variant"))
-    yield EntryColumn(standings.metric, lambda entry: significant(entry.score, digits), "right")
-    yield EntryColumn("95 % interval", lambda entry: interval_text(entry, standings.end_digits), "centre")
-    for metric in standings.others:
-        yield EntryColumn(metric, partial(_other_text, metric, digits), "right")
-    yield EntryColumn(
-        "group",
-        lambda entry: group_letters(entry.groups),
-        legend="entries that share a letter are not significantly different "
-        "(paired tests of all pairs, Holm's correction, 5 %)",
-    )
-    yield EntryColumn("ladder", lambda entry: "held back" if entry.held else "", legend=HELD_LEGEND)
-    yield EntryColumn("arrived", lambda entry: moment_text(entry.arrived).replace("T", " "), kept=True)
-    yield EntryColumn("tags", lambda entry: ", ".join(entry.tags))
-    for name in ("affiliation", "description", "remark"):
-        yield EntryColumn(name, attrgetter(name))
-
-
-def _other_text(metric: str, digits: int, entry: Entry) -> str:
-    return significant(entry.others.get(metric), digits)
-
-
-def interval_text(entry: Entry, digits: int) -> str:
-    """Write the ends of the interval; "" if there is none."""
-    if entry.low is None or entry.high is None:
-        return ""
-    return f"[{', '.join(interval(entry.low, entry.high, digits))}]"
 
 
 make_status_parser = parser_maker(

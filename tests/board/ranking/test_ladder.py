@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from rows import NOW, Rows, perplexity
+from rows import NOW, Rows, others_of, perplexity
 from sqlalchemy import delete, insert, update
 
 from geval_py.board.database.schema import disclosures, scores
@@ -96,8 +96,8 @@ def test_the_interval_and_the_other_metrics_are_of_the_same_submission(tmp_path,
     rows.submit("one", {"PerplexityHashed": losses(3.0), "LogLossHashed": 3.0}, at=0)
     rows.submit("one", {"PerplexityHashed": losses(2.99, 1.0), "LogLossHashed": 2.99}, at=1)
     entries = rows.standings(by="submission").entries
-    assert len({(e.score, e.low, e.high, e.others["LogLossHashed"]) for e in entries}) == 1
-    assert len({e.evaluation_id for e in entries}) == 1
+    assert len({(*e.output.shown, *others_of(e, "LogLossHashed").values()) for e in entries}) == 1
+    assert len({e.output.evaluation_id for e in entries}) == 1
 
 
 def test_each_submitter_and_baseline_has_a_ladder_of_its_own(rows):

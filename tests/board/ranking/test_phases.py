@@ -5,7 +5,7 @@ import math
 import re
 
 import pytest
-from rows import START, Rows
+from rows import START, Rows, others_of
 from sqlalchemy import select
 from test_ladder import losses, rounded
 
@@ -24,6 +24,7 @@ PHASES = f"""[
     {{name: final, until: {FINAL}, tests: [test-A], submissions_a_day: 2}}]"""
 TWO = f"[{{name: dev, until: {DEV}, disclosed: 4, ladder: false}}, {{name: final, until: {FINAL}}}]"
 OPEN = START.replace(day=3)  # in the phase final
+(HELD,) = (column.legend for column in leaderboard.COLUMNS if column.name == "held")
 
 
 @pytest.fixture
@@ -110,14 +111,18 @@ def test_a_table_says_where_a_ladder_holds_a_score_back(rows):
         rows.submit(name, losses(second), at=31)
     table = rows.standings("test-A", phase="final", now=OPEN)
     assert [(entry.submitter, entry.held) for entry in table.entries] == [("two", False), ("one", True)]
-    text = [column.text(table.entries[1]) for column in shown_by.columns_of(table) if column.name == "ladder"]
+    text = [
+        column.text(table.entries[1], table.shown_digits)
+        for column in leaderboard.columns_of(table)
+        if column.name == "held"
+    ]
     assert text == ["held back"]
-    assert any(shown_by.HELD_LEGEND in sentence for sentence in shown_by.legend(table))
-    assert "Ladder" in [heading for *_, heading in leaderboard.page_columns(table)]
+    assert any(HELD in sentence for sentence in shown_by.legend(table))
+    assert "ladder" in [column.style for column in leaderboard.page_columns(table)]
     rows.submit("one", losses(1.9), at=32)
     table = rows.standings("test-A", phase="final", now=OPEN)
     assert [(entry.submitter, entry.held) for entry in table.entries] == [("one", False), ("two", False)]
-    assert shown_by.HELD_LEGEND not in " ".join(shown_by.legend(table))
+    assert HELD not in " ".join(shown_by.legend(table))
     assert "Ladder" not in [heading for *_, heading in leaderboard.page_columns(table)]
 
 
@@ -175,7 +180,12 @@ def test_a_score_worse_than_that_of_knowing_nothing_is_infinite_and_has_nothing_
         ("three", 3, math.inf),
     ]
     for entry in table.entries[2:]:
-        assert (entry.low, entry.first, entry.groups, entry.others) == (None, None, (), {"LogLossHashed": None})
+        assert (entry.output.shown.low, entry.first, entry.groups, others_of(entry, "LogLossHashed")) == (
+            None,
+            None,
+            (),
+            {"LogLossHashed": None},
+        )
     note = "a score worse than 1024, the PerplexityHashed without any knowledge, is shown as infinite"
     assert note in table.notes
     assert "The score is worse than 1024, the score of an output without any knowledge." in what_it_takes(
@@ -204,7 +214,7 @@ def test_with_a_ladder_the_ends_of_an_interval_have_a_digit_less(tmp_path):
     rows = Rows(tmp_path, tests="{test-A: {ladder: true, disclosed: 2}}")
     rows.submit("one", losses(3.0))
     (entry,) = rows.standings().entries
-    assert (entry.score, entry.low, entry.high) == (20.0, 20.0, 20.0)
+    assert entry.output.shown == (20.0, 20.0, 20.0)
 
 
 def test_a_metric_that_is_not_made_of_losses_climbs_by_a_tenth_of_the_way_to_the_best(tmp_path):

@@ -12,8 +12,8 @@ from profiles import examples
 from rows import START, Rows
 
 from geval_py.board.ranking.place_ranges import positions
+from geval_py.board.ranking.views import Entry, Figures, OutputView, Standings, SubmissionView
 from geval_py.board.site.rendering import what_it_takes
-from geval_py.board.submission import Entry, Standings
 from geval_py.explaining.significance import holm
 
 P_VALUES = st.sampled_from([0.0, 0.001, 0.002, 0.004, 0.005, 0.01, 0.02, 0.04, 0.05, 0.5, 1.0])
@@ -83,10 +83,11 @@ def test_equal_shown_scores_are_not_told_apart_whatever_the_exact_ones(tmp_path)
 
 
 def entry(n, score, place, *, groups=(0,), first=None, last=None, baseline=False):
+    figures = {"PerplexityHashed": Figures(value=score, low=score, high=score)}
     return Entry(
-        place=place, shared=False, first=first, last=last, groups=groups, submitter=f"s{n}", code=f"{n:012x}",
-        variant="", score=score, low=score, high=score, others={}, baseline=baseline, arrived=START, description="",
-        tags=(), params={}, remark="", output_id=n, evaluation_id=n,
+        submission=SubmissionView(code=f"{n:012x}", submitter=f"s{n}", arrived=START, baseline=baseline),
+        output=OutputView(id=n, test="test-A", variant="", params={}, figures=figures, evaluation_id=n),
+        place=place, groups=groups, first=first, last=last,
     )  # fmt: skip
 
 
@@ -136,7 +137,7 @@ SENTENCES = {
 
 @pytest.mark.parametrize("number", SENTENCES)
 def test_what_it_would_take_to_change_places(number):
-    (of,) = (one for one in TABLE.entries if one.output_id == number)
+    (of,) = (one for one in TABLE.entries if one.output.id == number)
     assert what_it_takes(TABLE, of) == SENTENCES[number]
 
 

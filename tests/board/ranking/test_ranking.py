@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from profiles import examples
-from rows import NOW, START, Rows
+from rows import NOW, START, Rows, others_of
 
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED
 from geval_py.board.ranking.leaderboard import standings
@@ -88,9 +88,19 @@ def test_no_score_place_or_order_is_shown_of_a_test_with_no_digits(rows):
     rows.submit("early", 100.0, at=1)
     rows.submit("late", 25.0, at=3)
     shown = rows.standings(now=START + timedelta(hours=4))
-    assert [(entry.submitter, entry.arrived.hour) for entry in shown.entries] == [("early", 13), ("late", 14)]
+    assert [(entry.submitter, entry.submission.arrived.hour) for entry in shown.entries] == [
+        ("early", 13),
+        ("late", 14),
+    ]
     for entry in shown.entries:
-        figures = (entry.place, entry.score, entry.low, entry.high, entry.first, entry.last, entry.others)
+        figures = (
+            entry.place,
+            entry.score,
+            *entry.output.shown[1:],
+            entry.first,
+            entry.last,
+            others_of(entry, "LogLossHashed"),
+        )
         assert figures == (None, None, None, None, None, None, {"LogLossHashed": None})
         assert (entry.shared, entry.groups) == (False, ())
     assert shown.notes == ()
@@ -110,7 +120,7 @@ def test_other_metrics_are_shown_beside_under_their_names(rows):
     rows.submit("two", 200.0)
     shown = rows.standings()
     assert shown.others == ("LogLossHashed", "likelihood")
-    assert [entry.others for entry in shown.entries] == [
+    assert [others_of(entry, *shown.others) for entry in shown.entries] == [
         {"LogLossHashed": 4.605, "likelihood": 0.01},
         {"LogLossHashed": None, "likelihood": None},
     ]

@@ -8,6 +8,7 @@ import site_views
 from axe import axe_findings, check_policy, sorted_headers, tab_to
 from playwright.sync_api import expect
 
+from geval_py.board.ranking.views import Figures
 from geval_py.board.site.files import write_site
 from geval_py.board.site.pages import pages
 
@@ -69,12 +70,13 @@ def with_more_columns():
     metrics = ("PerplexityHashed", "Accuracy", "LogLossHashed", "LikelihoodHashed")
 
     def more(entry, number):
-        others = dict.fromkeys(metrics[1:], 0.009512)
-        long = {
-            "affiliation": "Universität Stuttgart, Institut für Maschinelle Sprachverarbeitung",
-            "held": number % 2 > 0,
-        }
-        return replace(entry, others=others, submitter=f"{entry.submitter} of the late evening shift", **long)
+        figures = {"PerplexityHashed": entry.output.shown, **dict.fromkeys(metrics[1:], Figures(value=0.009512))}
+        named = replace(
+            entry.submission,
+            submitter=f"{entry.submitter} of the late evening shift",
+            affiliation="Universität Stuttgart, Institut für Maschinelle Sprachverarbeitung",
+        )
+        return replace(entry, submission=named, output=replace(entry.output, figures=figures), held=number % 2 > 0)
 
     standings = {
         key: replace(of, others=metrics[1:], entries=tuple(more(one, n) for n, one in enumerate(of.entries)))

@@ -8,11 +8,11 @@ import pytest
 import site_views
 from site_views import HOSTILE, START, Reader, html_of, made
 
+from geval_py.board.ranking.views import Figures
 from geval_py.board.settings import Digits
 from geval_py.board.site import files as writing
 from geval_py.board.site.pages import MAX_LINKS
 from geval_py.board.site.site_charts import disclosed_outputs, progress_of
-from geval_py.board.site.view import Figures
 
 TEAM = "Team 003"
 
@@ -183,7 +183,7 @@ def at_one_moment(scores):
         if one.outputs
     ]
     standings = site_views.standings_of([], "test-A")
-    return disclosed_outputs(tuple(reversed(of)), standings), standings
+    return disclosed_outputs(tuple(reversed(of)), "test-A"), standings
 
 
 def test_entries_of_one_moment_are_one_record():
@@ -202,7 +202,11 @@ def test_a_chart_of_one_moment_has_that_moment_on_its_axis():
 @pytest.mark.parametrize(("value", "is_drawn"), [(140.0, False), (150.0, True), (340.0, True), (360.0, False)])
 def test_a_baseline_is_drawn_if_it_is_near(value, is_drawn):
     (first, *others), standings = at_one_moment([1.0, 200.0, 250.0])
-    baseline = replace(first, baseline=True, score=value)
+    baseline = replace(
+        first,
+        submission=replace(first.submission, baseline=True),
+        output=replace(first.output, figures={"PerplexityHashed": Figures(value=value)}),
+    )
     progress = progress_of([baseline, *others], standings)
     assert progress.has_rules == is_drawn
     assert all(("stroke-dasharray" in chart.svg) == is_drawn for chart in progress.charts)

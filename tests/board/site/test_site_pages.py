@@ -13,10 +13,10 @@ import pytest
 import site_views
 from site_views import Reader, html_of, made
 
+from geval_py.board.ranking.views import Figures
 from geval_py.board.settings import Test
 from geval_py.board.site.pages import MAX_OUTPUTS
 from geval_py.board.site.rendering import POLICY, link_of, markdown_html
-from geval_py.board.site.view import Figures
 
 MAX_BYTES = 500_000
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -175,14 +175,7 @@ def test_no_score_before_the_deadline_where_none_is_disclosed():
 
 def test_figures_have_the_disclosed_digits_everywhere():
     few = site_views.view(digits=2)
-    two = {
-        code: replace(one, score=site_views.significant(one.score, 2), low=None, high=None)
-        for code, one in ((one.code, one) for one in few.standings["test-A", ""].entries)
-    }
-    standings = {
-        key: replace(of, entries=tuple(two[e.code] for e in of.entries)) for key, of in few.standings.items()
-    }
-    files = made(site_views.view(digits=2, standings=standings))
+    files = made(site_views.view([site_views.rounded(one, 2) for one in reversed(few.submissions)], digits=2))
     shown = re.findall(r'class="score number" data-key="[^"]*">([^<]*)<', files["index.html"])
     assert set(shown) <= {f"{number}0" for number in range(10, 40)} | {"∞"}
 
@@ -276,7 +269,10 @@ def of_two_phases():
     middle = view.submissions[len(view.submissions) // 2].arrived
     standings = {
         (test, phase): replace(
-            of, entries=tuple(one for one in of.entries if (one.arrived > middle) == (phase == "post-deadline"))
+            of,
+            entries=tuple(
+                one for one in of.entries if (one.submission.arrived > middle) == (phase == "post-deadline")
+            ),
         )
         for (test, phase), of in view.standings.items()
     }

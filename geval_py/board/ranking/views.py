@@ -1,0 +1,241 @@
+"""What anyone may see: submissions with their disclosed figures, and leaderboards made of them.
+
+What is not in these values cannot leak into a page or a table.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Row, select
+
+from geval_py.board.database.schema import (
+    SCORED,
+    Disclosures,
+    Files,
+    Outputs,
+    Submissions,
+    Submitters,
+    disclosures,
+    files,
+    outputs,
+    pick,
+    submissions,
+    submitters,
+)
+from geval_py.board.operations.teams import settings_by_team
+from geval_py.board.settings import BoardSettings, Digits, names_of
+
+
+class Figures(NamedTuple):
+    """A disclosed score and the ends of its 95 % interval, rounded; None where nothing may be shown."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputView:
+    """An output of a submission; ``figures`` by metric, the ranking one first.
+
+    ``evaluation_id`` is that of the disclosed evaluation by the ranking metric.
+    """
+
+    id: int
+    test: str
+    variant: str
+    params: Mapping[str, str]
+    figures: Mapping[str, Figures]
+    evaluation_id: int | None = None
+
+    @property
+    def shown(self) -> Figures:
+        """The figures by the ranking metric."""
+        return next(iter(self.figures.values()), Figures())
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmissionView:
+    """What anyone may know of a submission; its source is for the organiser alone."""
+
+    code: str
+    submitter: str
+    arrived: datetime
+    phase: str = ""
+    state: str = SCORED
+    reason: str = ""
+    baseline: bool = False
+    description: str = ""
+    author: str = ""
+    affiliation: str = ""
+    revision: str = ""
+    tags: Sequence[str] = ()
+    params: Mapping[str, str] = field(default_factory=dict)
+    links: Sequence[tuple[str, str]] = ()
+    problems: Sequence[Mapping[str, Any]] = ()
+    remark: str = ""
+    withdrawn: datetime | None = None
+    scorer: str = ""
+    files: Sequence[Row[Any, Any, Any, Any]] = ()  # name, bytes, sha256
+    outputs: tuple[OutputView, ...] = ()
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether it may stand in a leaderboard."""
+        return self.state == SCORED and self.withdrawn is None
+
+    @property
+    def status(self) -> str:
+        """Its state in one word."""
+        return "withdrawn" if self.withdrawn else self.state
+
+    def outputs_for(self, test: str) -> list[OutputView]:
+        """Return the outputs for a test, unless the submission is not ranked."""
+        return [output for output in self.outputs if output.test == test and self.is_ranked]
+
+    def best(self, test: str, direction: str) -> OutputView | None:
+        """Return the output for a test with the best shown score; None if no score is shown."""
+        choose = min if direction == "lower" else max
+        scored = [output for output in self.outputs_for(test) if output.shown.value is not None]
+        return choose(scored, key=lambda output: output.shown.value or 0.0, default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """An output of a submission, and its place in a leaderboard.
+
+    ``place`` is None for a baseline, and while scores are hidden; ``shared``: other entries have the same place.
+    ``first`` and ``last`` bound the places of entries that do not differ from it significantly, ``groups`` are the
+    numbers of its groups (compact letters). ``held``: a ladder shows an earlier score in place of the latest one.
+    """
+
+    submission: SubmissionView
+    output: OutputView
+    place: int | None = None
+    shared: bool = False
+    first: int | None = None
+    last: int | None = None
+    groups: tuple[int, ...] = ()
+    held: bool = False
+
+    @property
+    def code(self) -> str:
+        """The code of the submission."""
+        return self.submission.code
+
+    @property
+    def submitter(self) -> str:
+        """The name of the submitter."""
+        return self.submission.submitter
+
+    @property
+    def score(self) -> float | None:
+        """The shown score by the ranking metric; None for a hidden one, and for one that is not a number."""
+        return self.output.shown.value
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        """The parameters of the submission and of the output."""
+        return {**self.submission.params, **self.output.params}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standings:
+    """The leaderboard of one test in one phase.
+
+    ``digits`` is the number of significant digits of scores; with 0, scores and places are hidden. ``end_digits`` is
+    that of the ends of intervals. If the answers are hidden, ``floor`` is the score of knowing nothing, and worse
+    ones are shown as infinite; None for other metrics. ``notes`` are sentences without full stops. ``part`` is the
+    part of the test that is scored, "" for the whole.
+    """
+
+    test: str
+    phase: str
+    metric: str
+    others: tuple[str, ...]
+    unit: str
+    direction: str
+    digits: int
+    end_digits: int
+    by: str
+    entries: tuple[Entry, ...]
+    floor: float | None = None
+    notes: tuple[str, ...] = ()
+    part: str = ""
+
+    @property
+    def shown_digits(self) -> Digits:
+        """The digits of scores and of the ends of intervals."""
+        return Digits(self.digits, self.end_digits)
+
+
+# Reading, from one state of the database
+
+
+def submission_views(
+    connection: Connection, settings: BoardSettings, *which: ColumnElement[bool]
+) -> Iterator[SubmissionView]:
+    """Yield submissions, the latest first: the columns that are fields of a view, and nothing else.
+
+    ``which`` are conditions on submissions.
+    """
+    query = select(*pick(Files, "submission_id name bytes sha256")).join_from(files, submissions).where(*which)
+    in_order = connection.execute(query.order_by(Files.submission_id, Files.name))
+    files_by_id = {number: list(rows) for number, rows in groupby(in_order, key=lambda file: file.submission_id)}
+    outputs_by_id = _outputs(connection, settings, *which)
+    columns = [Submissions[one.name] for one in fields(SubmissionView) if one.name in Submissions]
+    teams = settings_by_team(connection, settings)
+    keys = Submissions.id, Submissions.submitter_id
+    query = select(*keys, Submitters.name.label("submitter"), *columns).join_from(submissions, submitters)
+    query = query.where(*which).order_by(Submissions.arrived.desc(), Submissions.id.desc())
+    for row in connection.execute(query).mappings():
+        values: dict[str, Any] = {str(name): value for name, value in row.items()}
+        number, submitter_id = values.pop("id"), values.pop("submitter_id")
+        yield SubmissionView(
+            **values,
+            phase=teams[submitter_id].phase_of(values["arrived"]),
+            files=files_by_id.get(number, ()),
+            outputs=tuple(outputs_by_id[number]),
+        )
+
+
+def _outputs(
+    connection: Connection, settings: BoardSettings, *which: ColumnElement[bool]
+) -> dict[int, list[OutputView]]:
+    """Read the outputs by submission, with their disclosed figures alone; ``which`` are conditions on submissions."""
+    names = dict(zip(settings.metrics, names_of(settings.metrics), strict=True))
+    columns = (
+        *pick(Outputs, "id submission_id test variant params"),
+        *pick(Disclosures, "metric evaluation_id value low high"),
+    )
+    query = (
+        select(*columns)
+        .join_from(outputs, submissions)
+        .join(disclosures, Disclosures.output_id == Outputs.id, isouter=True)
+        .where(*which)
+    )
+    rows = connection.execute(query.order_by(*pick(Outputs, "submission_id test variant id")))
+    views: dict[int, list[OutputView]] = defaultdict(list)
+    for number, of_output in groupby(rows, key=lambda row: row.id):
+        by_metric = {row.metric: row for row in of_output}
+        first, ranking = next(iter(by_metric.values())), by_metric.get(settings.metric)
+        output = OutputView(
+            id=number,
+            test=first.test,
+            variant=first.variant,
+            params=first.params,
+            figures={
+                name: Figures(value=row.value, low=row.low, high=row.high)
+                for metric, name in names.items()
+                if ranking is not None and (row := by_metric.get(metric)) is not None
+            },
+            evaluation_id=None if ranking is None else ranking.evaluation_id,
+        )
+        views[first.submission_id].append(output)
+    return views
