@@ -11,17 +11,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
 from geval_py.board.database.schema import Evaluations, pick
-from geval_py.board.ranking.views import Standings
 from geval_py.board.settings import BoardSettings, metric_of
 from geval_py.board.submission import unpack, unpack_documents
 from geval_py.explaining.significance import LEVEL, undistinguished_groups
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.tables.numbers import significant
+
+if TYPE_CHECKING:
+    from geval_py.board.ranking.views import Standings
 
 MAX_SPREAD = 20  # evaluations, whose lines show how far equally good ones are apart
 
