@@ -22,18 +22,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from ipaddress import ip_network
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
-import yaml
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from geval_py.board import strict_yaml
-from geval_py.board.strict_yaml import POSITIVE, WrongValueError, YamlDocument, read_mapping, readers_of
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.schemes import parse_schemes
@@ -41,16 +40,16 @@ from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.base import Metric
 from geval_py.text import visible
 
-BEST, ALL = ENTRIES = ("best", "all")
-TRANSPORTS = ("https", "ssh", "git", "http", "file")
+BEST: Final = "best"
+ALL: Final = "all"
 AFTER = "post-deadline"  # the phase after the last deadline
 PUBLIC, PRIVATE = "public", "private"  # the parts of a test that is split
-MAX_DIGITS = 15
+MAX_DIGITS, MAX_NUMBER = 15, 10**15
 VARIANTS = 5  # the default number of outputs for one test
 DIGITS = 4  # the default number of significant digits of a score
 STEP = 0.1  # nats: 10 % of a perplexity
 ACCOUNTS_FILE = "accounts.sqlite"
-SHARED = ("title", "url", "database", "server")  # the keys of boards.yaml
+T = TypeVar("T")
 _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
 
 
@@ -58,9 +57,9 @@ def _metric(written: str) -> str:
     try:
         schemes = parse_schemes(written)
     except SchemeError as error:
-        raise WrongValueError(f"is not a metric: {str(error).partition(chr(10))[0]}") from error
+        raise ValueError(f"is not a metric: {str(error).partition(chr(10))[0]}") from error
     if len(schemes) != 1:
-        raise WrongValueError("names several metrics; list the others in `also`")
+        raise ValueError("names several metrics; list the others in `also`")
     return written
 
 
@@ -68,7 +67,7 @@ def _zone(written: str) -> tzinfo:
     try:
         return ZoneInfo(written)
     except (LookupError, OSError, ValueError) as error:
-        raise WrongValueError("must be a time zone, such as Europe/Warsaw or UTC") from error
+        raise ValueError("must be a time zone, such as Europe/Warsaw or UTC") from error
 
 
 def moment_of(written: str) -> datetime:
@@ -99,13 +98,16 @@ def _share(written: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", written)
     share = float(match[1]) / 100 if match else 0.0
     if not 0 < share < 1:
-        raise WrongValueError("must be a percentage between 0 % and 100 %, such as 30 %")
+        raise ValueError("must be a percentage between 0 % and 100 %, such as 30 %")
     return share
 
 
-WrittenMetric: TypeAlias = Annotated[str, _metric]
-Positive: TypeAlias = Annotated[int, POSITIVE]
-Significant: TypeAlias = Annotated[int, range(MAX_DIGITS + 1)]
+WrittenMetric: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_metric)]
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Natural: TypeAlias = Annotated[int, Field(ge=0, le=MAX_NUMBER)]
+Positive: TypeAlias = Annotated[int, Field(ge=1, le=MAX_NUMBER)]
+Significant: TypeAlias = Annotated[int, Field(ge=0, le=MAX_DIGITS)]
+Rows: TypeAlias = Literal["best", "all"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,14 +126,14 @@ class Test:
 
     __test__ = False  # pytest: this is no test of ours
 
-    name: str
+    name: Text
     visible: bool = False
     disclosed: Significant = DIGITS
     disclosed_after: Significant = DIGITS
     ladder: bool = False
-    step: float = STEP
-    show: Annotated[str, ENTRIES] = BEST
-    split: Annotated[float, _share] = 0.0
+    step: Annotated[float, Field(ge=0, allow_inf_nan=False)] = STEP
+    show: Rows = BEST
+    split: Annotated[float, BeforeValidator(_share)] = 0.0
     documents: str = ""
 
 
@@ -150,10 +152,10 @@ class Phase:
     submissions that arrive in this phase; None leaves them as they are.
     """
 
-    name: str
-    until: Annotated[datetime, moment_of]
+    name: Text
+    until: Annotated[datetime, PlainValidator(moment_of)]
     tests: tuple[str, ...] = ()
-    submissions_a_day: int | None = None
+    submissions_a_day: Natural | None = None
     disclosed: Significant | None = None
     ladder: bool | None = None
     variants: Positive | None = None
@@ -176,27 +178,28 @@ class Limits:
 # The server: how much is taken, who else may sign in, what is told to whom
 
 
-OPENID, GITHUB = PROVIDER_KINDS = ("openid", "github")
+OPENID: Final = "openid"
+GITHUB: Final = "github"
 ANYBODY = "*"
 
 
-def _matching(pattern: str, wrong: str, change: Callable[[str], str] = str) -> Callable[[str], str]:
+def _matching(pattern: str, wrong: str, change: Callable[[str], str] = str) -> AfterValidator:
     """Return a check of a text: after a ``change``, a pattern matches it as a whole; ``wrong`` says what it is."""
 
     def check(written: str) -> str:
         value = change(written)
         if re.fullmatch(pattern, value) is None:
-            raise WrongValueError(wrong)
+            raise ValueError(wrong)
         return value
 
-    return check
+    return AfterValidator(check)
 
 
 def _distinct(name: str, wrong: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return objects whose attribute ``name`` differs and is not empty; ``wrong`` says what else is wrong."""
     names = {getattr(value, name) for value in values}
     if len(names) < len(values) or "" in names:
-        raise WrongValueError(wrong)
+        raise ValueError(wrong)
     return values
 
 
@@ -219,9 +222,7 @@ def _network(written: str) -> str:
     try:
         ip_network(written)
     except ValueError as error:
-        raise WrongValueError(
-            "must list addresses or networks of proxies, such as 127.0.0.1 or 10.0.0.0/8"
-        ) from error
+        raise ValueError("must list addresses or networks of proxies, such as 127.0.0.1 or 10.0.0.0/8") from error
     return written
 
 
@@ -237,11 +238,11 @@ class Provider:
     ``client`` is the server's name there; ``secret`` is the environment variable with the client's secret.
     """
 
-    name: str
+    name: Text
     issuer: Annotated[str, _SITE]
-    client: str
+    client: Text
     secret: Annotated[str, _VARIABLE]
-    kind: Annotated[str, PROVIDER_KINDS] = OPENID
+    kind: Literal["openid", "github"] = OPENID
 
     @property
     def slug(self) -> str:
@@ -257,9 +258,9 @@ class Provider:
 class Mail:
     """A server that takes mail; ``password`` is an environment variable. Without ``tls`` it must be trusted."""
 
-    host: str
+    host: Text
     sender: Annotated[str, _ADDRESS]
-    port: Annotated[int, range(1, 65536)] = 587
+    port: Annotated[int, Field(ge=1, le=65535)] = 587
     user: str = ""
     password: Annotated[str, _VARIABLE] = ""
     tls: bool = True
@@ -274,12 +275,12 @@ class ServerSettings:
     the addresses or networks whose ``X-Forwarded-For`` is believed.
     """
 
-    upload: Annotated[int, POSITIVE] = 200_000_000
-    uploads_an_hour: Annotated[int, POSITIVE] = 60
-    sign_in: Annotated[tuple[Provider, ...], _PROVIDERS] = ()
+    upload: Positive = 200_000_000
+    uploads_an_hour: Positive = 60
+    sign_in: Annotated[tuple[Provider, ...], AfterValidator(_PROVIDERS)] = ()
     open: tuple[Annotated[str, _DOMAIN], ...] = ()
     mail: Mail | None = None
-    proxies: tuple[Annotated[str, _network], ...] = ()
+    proxies: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
 
     def is_open_to(self, email: str) -> bool:
         """Whether an address that a provider has verified may make an account.
@@ -293,23 +294,28 @@ class ServerSettings:
 # The board
 
 
-def _tests(node: yaml.Node, document: YamlDocument) -> tuple[Test, ...]:
-    if not isinstance(node, yaml.MappingNode) or not node.value:
-        raise WrongValueError("must name the test sets: test-A: {disclosed: 4}")
-    tests: dict[str, Test] = {}
-    keys = {name: read for name, read in readers_of(Test).items() if name != "name"}
-    for key, value in node.value:
-        name = str(key.value)
-        empty = isinstance(value, yaml.ScalarNode) and not value.value
-        values = {} if empty else read_mapping(value, document, keys)
-        values.setdefault("disclosed_after", values.get("disclosed", 0) or DIGITS)
-        values.setdefault("show", ALL if values.get("visible") else BEST)
-        if name in tests or os.path.basename(name) != name or name.startswith("."):
-            document.blame(key, f"`{visible(name)}` is not a name of a test set, or is listed twice")
-        if values.get("split") and values.get("visible"):
-            document.blame(key, "`split` is for hidden answers: leave out `split` or `visible`")
-        tests[name] = Test(name=name, **values)
-    return tuple(tests.values())
+def _named_tests(written: Any) -> Any:
+    """Return a list of the tests, with their names, and defaults that depend on other values."""
+    if not isinstance(written, dict) or not written:
+        raise ValueError("must name the test sets: test-A: {disclosed: 4}")
+    tests = []
+    for name, values in written.items():
+        values = {} if values == "" else values
+        if isinstance(values, dict):
+            digits = values.get("disclosed", DIGITS)
+            is_public = values.get("visible") in ("true", "True", "yes", "on")
+            defaults = {"disclosed_after": DIGITS if digits == "0" else digits, "show": ALL if is_public else BEST}
+            values = {"name": name, **defaults, **values}
+        tests.append(values)
+    return tests
+
+
+def _checked_test(test: Test) -> Test:
+    if os.path.basename(test.name) != test.name or test.name.startswith("."):
+        raise ValueError(f"`{visible(test.name)}` is not a name of a test set")
+    if test.split and test.visible:
+        raise ValueError("`split` is for hidden answers: leave out `split` or `visible`")
+    return test
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,26 +334,26 @@ class BoardSettings:
     A phase may have its own tests, quota and so on: :meth:`in_phase` returns the settings that hold in it.
     """
 
-    title: str
-    challenge: str
-    answers: str
-    database: str = "board.sqlite"
+    title: Text
+    challenge: Text
+    answers: Text
+    database: Text = "board.sqlite"
     metric: WrittenMetric
     also: tuple[WrittenMetric, ...] = ()
-    tests: tuple[Test, ...]
+    tests: Annotated[tuple[Annotated[Test, AfterValidator(_checked_test)], ...], BeforeValidator(_named_tests)]
     phases: tuple[Phase, ...] = ()
-    zone: Annotated[tzinfo, _zone] = UTC
-    submissions_a_day: int = 0
+    zone: Annotated[tzinfo, PlainValidator(_zone)] = UTC
+    submissions_a_day: Natural = 0
     variants: Positive = VARIANTS
-    finals: int = 0
-    entries: Annotated[str, ENTRIES] = BEST
-    seed: int = DEFAULT_SEED
+    finals: Natural = 0
+    entries: Rows = BEST
+    seed: Natural = DEFAULT_SEED
     samples: Positive = DEFAULT_SAMPLES
-    transports: tuple[Annotated[str, TRANSPORTS], ...] = ("https",)
+    transports: tuple[Literal["https", "ssh", "git", "http", "file"], ...] = ("https",)
     limits: Limits = Limits()
-    url: Annotated[str, str] = ""
-    submit: Annotated[str, str] = ""
-    cite: Annotated[str, str] = ""
+    url: str = ""
+    submit: str = ""
+    cite: str = ""
     server: ServerSettings = ServerSettings()
 
     @property
@@ -439,60 +445,79 @@ def read_text(path: str) -> str:
         raise UnreadableFileError(path=path, reason="it is not UTF-8 text") from error
 
 
-def shared_settings(path: str) -> BoardSettings:
-    """Read boards.yaml, what several boards of a folder share; without this file the defaults hold.
+@dataclass(frozen=True, kw_only=True)
+class SharedSettings:
+    """The settings in boards.yaml, which several boards of a folder share."""
 
-    It has some keys of board.yaml. Raises UnreadableFileError, and ConfigError with all errors.
+    title: str = ""
+    url: str = ""
+    database: Text = ACCOUNTS_FILE
+    server: ServerSettings = ServerSettings()
+
+
+def shared_settings(path: str) -> BoardSettings:
+    """Read boards.yaml; without this file the defaults hold.
+
+    Raises UnreadableFileError, and ConfigError with all errors.
     """
-    values: dict[str, Any] = {}
-    if os.path.exists(path):
-        document, readers = YamlDocument(path), readers_of(BoardSettings)
-        root = strict_yaml.compose(read_text(path), path)
-        if root is not None:
-            values = read_mapping(root, document, {name: readers[name] for name in SHARED})
-        document.check()
-    values = {"title": os.path.basename(os.path.dirname(path)), "database": ACCOUNTS_FILE} | values
+    shared = _read(SharedSettings, path, read_text(path) or "{}") if os.path.exists(path) else SharedSettings()
+    values = {field.name: getattr(shared, field.name) for field in fields(shared)}
+    values["title"] = shared.title or os.path.basename(os.path.dirname(path))
     return BoardSettings(**values, challenge="", answers="", metric="", tests=())
+
+
+KEYS = [
+    field.name
+    for kind in (BoardSettings, Test, Phase, Limits, ServerSettings, Provider, Mail)
+    for field in fields(kind)
+]
+
+
+def _read(kind: type[T], path: str, content: str) -> T:
+    root = strict_yaml.compose(content, path)
+    if root is None:
+        raise ConfigError(path=path, message="the file is empty")
+    settings, problems = strict_yaml.validate(kind, root, keys=KEYS)
+    if settings is None or problems:
+        lines = [f"line {problem.line}: {problem.message}" for problem in problems]
+        raise ConfigError(path=path, message="\n  ".join(lines))
+    return settings
 
 
 def settings_of(path: str, content: str) -> BoardSettings:
     """Parse the content of a board.yaml at a path; raises ConfigError with all errors."""
-    document = YamlDocument(path)
-    root = strict_yaml.compose(content, path)
-    if root is None:
-        raise ConfigError(path=path, message="the file is empty")
-    values = read_mapping(root, document, readers_of(BoardSettings) | {"tests": _tests})
-    for field in fields(BoardSettings):
-        if field.default is MISSING and field.name not in values and not document.problems:
-            document.blame(root, f"`{field.name}` is missing")
-    document.check()
-    for name in ("challenge", "answers"):
-        values[name] = os.path.abspath(os.path.join(os.path.dirname(path), values[name]))
-    settings = BoardSettings(**values)
+    settings = _read(BoardSettings, path, content)
+    if problems := list(_problems_of(settings)):
+        raise ConfigError(path=path, message="\n  ".join(problems))
+    folder = os.path.dirname(os.path.abspath(path))
+    challenge, answers = (
+        os.path.normpath(os.path.join(folder, name)) for name in (settings.challenge, settings.answers)
+    )
+    return replace(settings, challenge=challenge, answers=answers)
+
+
+def _problems_of(settings: BoardSettings) -> Iterator[str]:
+    """Yield what is wrong between settings that are right one by one, or does nothing."""
     phases = settings.phases
     untils = [phase.until for phase in phases]
     if untils != sorted(set(untils)):
-        document.blame(root, "phases must be in the order of their deadlines, each later than the one before")
+        yield "phases must be in the order of their deadlines, each later than the one before"
     if len({AFTER, *(phase.name for phase in phases)}) <= len(phases):
-        document.blame(root, f"phases must have different names, and none may be called {AFTER}")
+        yield f"phases must have different names, and none may be called {AFTER}"
     for phase in phases:
         unknown = [name for name in phase.tests if settings.test(name) is None]
         if unknown or len(set(phase.tests)) < len(phase.tests):
             wrong = f"names `{visible(unknown[0])}`, which is not in `tests`" if unknown else "names a test set twice"
-            document.blame(root, f"the phase `{visible(phase.name)}` {wrong}")
+            yield f"the phase `{visible(phase.name)}` {wrong}"
     split = [test for test in settings.tests if test.split]
     (scheme,), kind = parse_schemes(settings.metric), metric_of(settings.metric)
     if split and not (kind.is_of_words and kind.measure.of_losses and not scheme.selecting_flags):
         name = visible(settings.metric)
-        document.blame(root, f"`split` needs a metric of line losses, such as PerplexityHashed, not `{name}`")
+        yield f"`split` needs a metric of line losses, such as PerplexityHashed, not `{name}`"
     if split and settings.seed == DEFAULT_SEED:
-        document.blame(
-            root, f"`split` needs a secret `seed`: with {DEFAULT_SEED}, anyone can compute the public lines"
-        )
+        yield f"`split` needs a secret `seed`: with {DEFAULT_SEED}, anyone can compute the public lines"
     if settings.finals and not split:
-        document.blame(root, "`finals` needs a test with `split`, on whose private part final submissions are ranked")
-    document.check()
-    return settings
+        yield "`finals` needs a test with `split`, on whose private part final submissions are ranked"
 
 
 def metric_of(written: str) -> Metric:

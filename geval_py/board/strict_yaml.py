@@ -1,54 +1,57 @@
-"""Strict reading of small YAML files: unknown keys are errors, and all errors are reported at once, with their lines.
+"""Strict reading of small YAML files into dataclasses: all errors are reported at once, with their lines.
 
-The keys of a mapping are a dictionary: each key with the function that reads its value. That of a dataclass is made
-from its annotations by :func:`readers_of`.
+pydantic checks the values, which are texts as they are written, by the types of a dataclass; what it says is told in
+our words, at the line of the value.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Callable, Mapping
-from functools import partial
-from types import UnionType
-from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+from collections.abc import Collection, Iterator, Mapping
+from types import GenericAlias
+from typing import Any, NamedTuple, TypeVar
 
 import yaml
 
 from geval_py.errors import ConfigError
-from geval_py.text import nearest, visible
+from geval_py.text import nearest, shorten, visible
 
-Reader: TypeAlias = "Callable[[yaml.Node, YamlDocument], Any]"
-Fields: TypeAlias = Mapping[str, Reader]
-MAX_NUMBER = 10**15
-NATURAL, POSITIVE = range(MAX_NUMBER + 1), range(1, MAX_NUMBER + 1)
+T = TypeVar("T")
+MESSAGES = {  # by pydantic's types of errors
+    "bool_parsing": "must be true or false",
+    "dataclass_type": "must have keys with values",
+    "dict_type": "must have names with values: {epochs: 10}",
+    "float_parsing": "must be a number",
+    "int_parsing": "must be a whole number",
+    "missing": "is missing",
+    "string_too_short": "must not be empty",
+    "string_type": "must be a single value",
+    "tuple_type": "must be a list: [one, another]",
+}
+
+PHRASES = {
+    "Input should": "must",
+    "String should": "must",
+    "Tuple should": "must",
+    "Dictionary should": "must",
+    " after validation": "",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+}
 
 
-class WrongValueError(ValueError):
-    """A value is wrong; the text continues a sentence that begins with the key: "is a whole number"."""
+class Problem(NamedTuple):
+    """What is wrong in a file: ``section`` is the key of the whole document that it is in."""
 
-
-@dataclasses.dataclass
-class YamlDocument:
-    """A file that is being read, and its problems: lines, from 1, with messages."""
-
-    path: str
-    problems: list[tuple[int, str]] = dataclasses.field(default_factory=list)
-
-    def blame(self, node: yaml.Node, message: str) -> None:
-        """Add a problem at the line where a node begins."""
-        self.problems.append((node.start_mark.line + 1, message))
-
-    def check(self) -> None:
-        """Raise ConfigError with all problems, if there are any."""
-        if self.problems:
-            lines = [f"line {line}: {message}" for line, message in sorted(self.problems)]
-            raise ConfigError(path=self.path, message="\n  ".join(lines))
+    line: int
+    section: str
+    message: str
 
 
 def compose(text: str, path: str) -> yaml.Node | None:
     """Parse a text into nodes, without constructing objects; None if it is empty. Raises ConfigError."""
     try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise ConfigError(path=path, message="aliases such as *name are not read")
         return yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -57,91 +60,72 @@ def compose(text: str, path: str) -> yaml.Node | None:
         raise ConfigError(path=path, message=f"{where}this is not YAML: {reason}") from error
 
 
-def read_mapping(node: yaml.Node, document: YamlDocument, fields: Fields) -> dict[str, Any]:
-    """Read a mapping with known keys; wrong values are left out, and added to the document's problems."""
+def validate(
+    kind: type[T], root: yaml.Node, *, keys: Collection[str], ignoring: Collection[str] | None = None
+) -> tuple[T | None, list[Problem]]:
+    """Read a dataclass, or return None and all problems.
+
+    ``keys`` are those that an unknown one may be meant to be. With ``ignoring``, unknown keys of the whole document
+    are left out, and so are those that are named.
+    """
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    problems: list[Problem] = []
+    value = _plain(root, problems)
+    if ignoring is not None and isinstance(value, dict):
+        value = {key: value[key] for key in value if key in keys and key not in ignoring}
+    form: Any = GenericAlias(tuple, (kind,))  # a dataclass takes the configuration of what it is in
+    adapter: TypeAdapter[tuple[T]] = TypeAdapter(form, config=ConfigDict(extra="forbid", str_strip_whitespace=True))
+    try:
+        (settings,) = adapter.validate_python((value,))
+    except ValidationError as error:
+        for one in error.errors(include_url=False):
+            problems += _problems_of(root, one, keys)
+        return None, sorted(problems)
+    return settings, problems
+
+
+def _plain(node: yaml.Node, problems: list[Problem]) -> Any:
+    """Return a node as dictionaries, lists and texts."""
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, problems) for item in node.value]
     if not isinstance(node, yaml.MappingNode):
-        document.blame(node, f"expected keys with values, such as `{next(iter(fields))}: …`")
-        return {}
+        return node.value
     values: dict[str, Any] = {}
     for key, value in node.value:
         name = str(key.value)
-        if name not in fields:
-            meant = nearest(name, fields)
-            advice = f"did you mean `{meant}`?" if meant else f"the keys are {', '.join(fields)}"
-            document.blame(key, f"unknown key `{visible(name)}`; {advice}")
-        elif name in values:
-            document.blame(key, f"`{name}` is given twice")
-        else:
-            try:
-                values[name] = fields[name](value, document)
-            except ValueError as wrong:
-                document.blame(value, f"`{name}` {wrong}")
+        if name in values:
+            problems.append(Problem(key.start_mark.line + 1, name, f"`{visible(name)}` is given twice"))
+        values[name] = _plain(value, problems)
     return values
 
 
-def readers_of(kind: Any) -> dict[str, Reader]:
-    """Return the readers of a dataclass's fields, by their types."""
-    return {name: partial(read_value, hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
-
-
-def read_value(hint: Any, node: yaml.Node, document: YamlDocument) -> Any:
-    """Read a value of a type: a dataclass, a tuple, true or false, a number from 0, or a text that is not blank.
-
-    With a rule, as Annotated[int, range(1, 9)], a whole number is in a range, a real one above 0, a word one of a
-    tuple, and any other value is passed to a function, whose ValueError says what is wrong. So the rule ``str`` takes
-    a blank text too. An object with problems is None, and left out of a tuple.
-    """
-    hint = get_args(hint)[0] if get_origin(hint) in (Union, UnionType) else hint  # of X | None
-    kind, rule = get_args(hint) if get_origin(hint) is Annotated else (hint, None)
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        before = len(document.problems)
-        fields = read_mapping(node, document, readers_of(kind))
-        if len(document.problems) > before:
-            return None
-        needed = [one.name for one in dataclasses.fields(kind) if one.default is dataclasses.MISSING]
-        if not fields.keys() >= set(needed):
-            raise WrongValueError(f"needs {', '.join(needed)}")
-        return kind(**fields)
-    if kind is bool:
-        if not isinstance(node, yaml.ScalarNode) or node.tag != "tag:yaml.org,2002:bool":
-            raise WrongValueError("must be true or false")
-        return str(node.value).lower() in ("true", "yes", "on")
-    if get_origin(kind) is tuple:
-        values = read_list(partial(read_value, get_args(kind)[0]), node, document)
-        return rule(values) if rule else values
-    value = text(node)
-    if rule is not str and not value.strip():
-        raise WrongValueError("must not be empty")
-    if callable(rule):
-        return rule(value)
-    if kind is int:
-        numbers, digits = rule or NATURAL, value.replace("_", "")  # 1_000 is 1000
-        if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and int(digits) in numbers):
-            most = f" to {numbers[-1]}" if numbers[-1] < MAX_NUMBER else ""
-            raise WrongValueError(f"must be a whole number from {numbers[0]}{most}")
-        return int(digits)
-    if kind is float:
-        try:
-            real = float(value)
-        except ValueError:
-            real = math.nan
-        if not (0 < real < math.inf or (real == 0 and rule is None)):
-            raise WrongValueError("must be a number above 0" if rule else "must be a number, 0 or above")
-        return real
-    if rule and value not in rule:
-        raise WrongValueError(f"must be one of {', '.join(rule)}")
-    return value
-
-
-def read_list(read: Reader, node: yaml.Node, document: YamlDocument) -> tuple[Any, ...]:
-    """Read a list of values, each by a reader; what is None is left out."""
-    if not isinstance(node, yaml.SequenceNode):
-        raise WrongValueError("must be a list: [one, another]")
-    return tuple(value for one in node.value if (value := read(one, document)) is not None)
-
-
-def text(node: yaml.Node) -> str:
-    """Read a single value as written."""
-    if not isinstance(node, yaml.ScalarNode):
-        raise WrongValueError("must be a single value")
-    return str(node.value)
+def _problems_of(root: yaml.Node, error: Mapping[str, Any], keys: Collection[str]) -> Iterator[Problem]:
+    """Yield the problem that an error of pydantic is; none at a key that is not written, whose value is a default."""
+    kind, place = error["type"], error["loc"][1:]
+    key = node = root
+    for part in place:
+        if isinstance(node, yaml.SequenceNode):
+            key = node = node.value[part]
+            continue
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        pairs = pairs[part:] if isinstance(part, int) else [pair for pair in pairs if pair[0].value == part]
+        if pairs:
+            key, node = pairs[0]
+        elif kind != "missing" and part != "[key]":
+            return
+    names = [visible(shorten(part)) for part in place if isinstance(part, str) and part != "[key]"]
+    name = names[-1] if names else ""
+    if kind == "unexpected_keyword_argument":
+        meant = nearest(name, keys)
+        message = f"unknown key `{name}`; did you mean `{meant}`?" if meant else f"unknown key `{name}`"
+        message = f"`{name}` does not belong here" if name in keys else message
+        yield Problem(key.start_mark.line + 1, names[0], message)
+        return
+    told = error["msg"]
+    for phrase, ours in PHRASES.items():
+        told = told.replace(phrase, ours)
+    message = str(error["ctx"]["error"]) if kind == "value_error" else MESSAGES.get(kind, told)
+    if not message.startswith("`"):
+        message = f"`{name}` {message}" if name else f"the file {message}"
+    yield Problem(node.start_mark.line + 1, names[0] if names else "", message)

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import LineStatistics, Metric
 
 SCORED, REJECTED, FAILED = STATES = ("scored", "rejected", "failed")  # of a submission
+GONITO_FILE = "gonito.yaml"
+MAX_TEXT = 5000  # characters of a description
+MAX_NAME = 100  # characters of a tag, and of the name of a parameter
+MAX_TAGS = 20
+MAX_PARAMS = 100  # of a submission, those in the names of its outputs too: each is a column of a table
 INTERVAL_SAMPLES = 1000  # of the bootstrap of a score
 
 
@@ -93,7 +98,7 @@ class Parcel:
     """A received submission: its files are copied, but not checked yet.
 
     ``name`` is the name of its folder, archive or branch, ``source`` where it came from; ``digest`` is over the names
-    and digests of its files.
+    and digests of its files. ``notes`` say what of it was left out.
     """
 
     name: str
@@ -102,6 +107,7 @@ class Parcel:
     files: tuple[ReceivedFile, ...] = ()
     outputs: tuple[ReceivedOutput, ...] = ()
     details: Details = Details()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

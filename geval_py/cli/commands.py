@@ -90,7 +90,7 @@ SUBCOMMANDS = {  # of each command that has some, the same
     },
 }
 EXTRAS = {  # the packages of those that a board needs; with another package missing, a command ends by that error
-    "board": ("alembic", "jinja2", "markdown_it", "sqlalchemy"),
+    "board": ("alembic", "jinja2", "markdown_it", "pydantic", "sqlalchemy"),
     "server": ("anyio", "cryptography", "multipart", "python_multipart", "starlette", "uvicorn"),
 }
 HELP = ("-h", "--help")

@@ -89,7 +89,7 @@ def test_no_board(geval, tmp_path):
 
 def test_an_extra_that_is_missing_is_named(geval, monkeypatch):
     monkeypatch.setitem(SUBCOMMANDS["board"], "show", ("", "jinja2.missing"))
-    packages = "'alembic>=1.13' 'markdown-it-py>=3' 'sqlalchemy>=2.0.30'"
+    packages = "'alembic>=1.13' 'markdown-it-py>=3' 'pydantic>=2.9' 'sqlalchemy>=2.0.30'"
     message = f"geval: geval board needs jinja2.missing, of the extra board: pip install {packages}\n"
     assert geval("board", "show") == (2, "", message)
 

@@ -120,6 +120,7 @@ def process(arguments: JsonDocument, limits: JsonDocument, place: str) -> JsonDo
             return {"problems": [], "reason": "", "scored": []}
         wanted = [(output.test, output.file, arguments["metrics"]) for output in parcel.outputs]
     problems = check(parcel, arguments["challenge"], arguments["answers"], limits["bytes"])
+    problems += ({"rule": "note", "severity": "note", "path": parcel.name, "summary": note} for note in parcel.notes)
     errors = [problem for problem in problems if problem["severity"] == "error"]
     if errors:
         first, *others = errors

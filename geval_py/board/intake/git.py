@@ -15,10 +15,17 @@ from collections.abc import Iterable, Iterator
 from typing import IO, Any, cast
 from urllib.parse import unquote, urlsplit
 
-from geval_py.board.intake.gonito import parse_message
 from geval_py.board.intake.identity import HIDDEN, Address, own_name
 from geval_py.board.intake.sources import CHUNK_BYTES, Budget, Read, SubmissionSource, Wanted, checked_name, refused
-from geval_py.board.submission import PASSED_VARIABLES, Details, FailedError, RejectedError
+from geval_py.board.submission import (
+    MAX_NAME,
+    MAX_TAGS,
+    MAX_TEXT,
+    PASSED_VARIABLES,
+    Details,
+    FailedError,
+    RejectedError,
+)
 from geval_py.text import visible
 
 MAX_SHOWN = 500  # characters of git's errors that are shown
@@ -27,6 +34,7 @@ MAX_LISTING = 32_000_000  # bytes of the names in a tree, and of a commit
 MAX_AUTHOR = 1000  # characters
 REPOSITORY = "repository"
 UNFETCHED = "the branch cannot be fetched"  # git's own message holds the address, so only the organiser sees it
+TAGS_LINE = re.compile(r"(?:tags|labels|Tags|Labels):[ \t]*(.*)")
 PLAIN = (b"100644", b"100755")
 NOT_FILES = {
     b"120000": "is a link; links are not followed",
@@ -155,6 +163,19 @@ def _blobs(names: Iterable[str], stream: IO[bytes], budget: Budget) -> Iterator[
         while read(CHUNK_BYTES):
             pass
         stream.read(1)  # a line end
+
+
+def parse_message(message: str) -> tuple[str, tuple[str, ...]]:
+    r"""Read the first line of a commit's message, and the tags of a line ``tags: one, another`` below it.
+
+    >>> parse_message("A bigram model\n\ntags: n-gram, baseline\n")
+    ('A bigram model', ('n-gram', 'baseline'))
+    """
+    lines = [line.strip("\r") for line in message.split("\n")]
+    start = next((n for n, line in enumerate(lines) if line.strip()), len(lines))
+    description = "".join(lines[start : start + 1]).strip()[:MAX_TEXT]
+    tags = next((match[1] for line in lines[start + 1 :] if (match := TAGS_LINE.match(line))), "")
+    return description, tuple(tag.strip()[:MAX_NAME] for tag in tags.split(",", MAX_TAGS + 1) if tag.strip())
 
 
 def _without_login(message: str, address: Address) -> str:

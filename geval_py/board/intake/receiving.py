@@ -7,9 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from geval_py.board.intake import gonito, identity
+from geval_py.board.intake import identity
 from geval_py.board.intake.git import branch_source
-from geval_py.board.intake.gonito import GONITO_FILE
 from geval_py.board.intake.sources import (
     Budget,
     archive_source,
@@ -17,12 +16,22 @@ from geval_py.board.intake.sources import (
     folder_source,
     refused,
 )
-from geval_py.board.submission import Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
+from geval_py.board.submission import (
+    GONITO_FILE,
+    MAX_PARAMS,
+    Parcel,
+    ReceivedFile,
+    ReceivedOutput,
+    RejectedError,
+    digest_of,
+)
 from geval_py.reading.outputs import OUTPUT_NAME, parse_parameters
 from geval_py.reading.splits import OUT_HEADER_FILE
-from geval_py.text import visible
+from geval_py.text import nearest, visible
 
 TEST_SETS = ("dev-", "test-")  # how the names of sets begin whose outputs are kept: they may be scored later
+MAX_GONITO_BYTES = 1 << 16
+MAX_STRAYS = 3  # outputs in wrong places that are named
 LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # added by archivers
 
 
@@ -51,23 +60,13 @@ def receive(
         names.append(name)
         return name.rpartition("/")[2] == GONITO_FILE and name.count("/") < 2
 
-    contents: dict[str, bytes] = {}
-    for name, read in opened.members(is_gonito):
-        contents[name] = read(gonito.MAX_BYTES + 1)
-        if len(contents[name]) > gonito.MAX_BYTES:
-            raise refused(name, f"is larger than {gonito.MAX_BYTES} bytes")
+    contents = {name: read(MAX_GONITO_BYTES + 1) for name, read in opened.members(is_gonito)}
     tops, around = {name.partition("/")[:2] for name in names if not name.startswith(LITTER)}, ""
     # Strip the only folder in which all members lie, unless it is that of a set.
     if opened.strips and len(tops) == 1:
         top, slash = tops.pop()
         around = top + slash if slash and top not in tests and not top.startswith((*TEST_SETS, "train")) else ""
     inner = {name.removeprefix(around): name for name in names if name.startswith(around)}
-    own = gonito.read_gonito(contents[inner[GONITO_FILE]]) if GONITO_FILE in inner else {}
-    if not any(test_and_variant(name, tests) for name in inner):
-        wanted = " or ".join(f"{test}/out.tsv" for test in tests)
-        like = [f"`{visible(name)}`" for name in inner if name.rpartition("/")[2].startswith("out")][:3]
-        there = f"; there are {', '.join(like)}" if like else ""
-        raise RejectedError(f"it has no output: {visible(wanted)}, or variants such as out-NAME.tsv{there}")
     kept = inner.keys() & {GONITO_FILE}
     limited: dict[str, int] = {}
     for name in inner:
@@ -76,6 +75,14 @@ def receive(
         folder = name.rpartition("/")[0]  # of a test set, perhaps, whose outputs may be scored later
         if test_and_variant(name, [*tests, folder] if folder.startswith(TEST_SETS) else tests):
             kept.add(name)
+    outside = sorted(
+        name for name in inner if name.rpartition("/")[2].startswith("out") and inner[name] not in limited
+    )
+    if not limited:
+        wanted = " or ".join(f"{test}/out.tsv" for test in tests)
+        reason = f"it has no output: {visible(wanted)}, or variants such as out-NAME.tsv"
+        raise RejectedError("; ".join([reason, *(_stray(name, tests) for name in outside[:MAX_STRAYS])]))
+    notes = [_stray(name, tests) for name in outside if name not in kept][:MAX_STRAYS]
     if len(kept) > budget.files:
         raise RejectedError(f"it has {len(kept)} files; at most {budget.files} are allowed")
     for name in sorted(kept):
@@ -84,10 +91,17 @@ def receive(
 
     files = copy_members(opened, {inner[name]: name for name in kept}, place, budget, limited)
     outputs = outputs_of(files, tests, variants)
-    details = gonito.described(opened.details, own)
+    details, data = opened.details, contents.get(inner.get(GONITO_FILE, ""), b"")
+    if len(data) > MAX_GONITO_BYTES:
+        notes.append(f"{GONITO_FILE} was not read: it is larger than {MAX_GONITO_BYTES} bytes")
+    elif data:
+        from geval_py.board.intake.gonito import described
+
+        details, wrong = described(details, data)
+        notes += (f"{GONITO_FILE}, {one}" for one in wrong)
     parameters = {name for output in outputs for name in output.params} | details.params.keys()
-    if len(parameters) > gonito.MAX_PARAMS:
-        raise RejectedError(f"it has {len(parameters)} parameters; at most {gonito.MAX_PARAMS} are allowed")
+    if len(parameters) > MAX_PARAMS:
+        raise RejectedError(f"it has {len(parameters)} parameters; at most {MAX_PARAMS} are allowed")
     return Parcel(
         name=opened.name,
         source=opened.address,
@@ -95,7 +109,17 @@ def receive(
         files=tuple(files),
         outputs=outputs,
         details=details,
+        notes=tuple(notes),
     )
+
+
+def _stray(name: str, tests: Sequence[str]) -> str:
+    """Say where an output belongs that lies in no folder of a test set."""
+    folder, _, file = name.rpartition("/")
+    parts = [part for part in folder.split("/") if part in tests]
+    test = parts[-1] if parts else nearest(folder.rpartition("/")[2], tests) or tests[0]
+    right = f"{test}/{file if re.fullmatch(OUTPUT_NAME, file) else 'out.tsv'}"
+    return f"`{visible(name)}` is not in its place; did you mean `{visible(right)}`?"
 
 
 def test_and_variant(name: str, tests: Sequence[str]) -> tuple[str, str] | None:

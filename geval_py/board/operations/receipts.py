@@ -118,8 +118,11 @@ def charge_of(
 
     A scored one counts as often as it tries: once for each of its outputs for the same test with hidden answers.
     """
+    outputs = list(outputs)
     if baseline:
         return 0, "a baseline of the organiser"
+    if state == REJECTED and not outputs:
+        return 0, "it was rejected before its outputs were checked"
     most, test = most_hidden(settings, outputs) if state == SCORED else (0, "")
     if most > 1:
         return most, f"it was scored, with {most} outputs for {visible(test)}"

@@ -50,7 +50,7 @@ def test_what_a_mac_and_windows_add(receiving, archive):
 
 
 def test_the_folder_of_another_set_is_not_a_leading_one(refusal, archive):
-    reason = "it has no output: test-A/out.tsv, or variants such as out-NAME.tsv; there are `dev-0/out.tsv`"
+    reason = "it has no output: test-A/out.tsv, or variants such as out-NAME.tsv; `dev-0/out.tsv` is not in its place; did you mean `test-A/out.tsv`?"
     assert refusal(archive(tar_of(("dev-0/out.tsv", LINE)))) == reason
 
 

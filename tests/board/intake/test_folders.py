@@ -56,8 +56,8 @@ def test_which_files_are_outputs(name, tests, expected):
 
 
 @pytest.mark.parametrize(("files", "reason"), [
-    ({}, NONE), ({"test-A/output.tsv": LINE}, f"{NONE}; there are `test-A/output.tsv`"),
-    ({LATER: LINE}, f"{NONE}; there are `test-B/out.tsv`"),
+    ({}, NONE), ({"test-A/output.tsv": LINE}, f"{NONE}; `test-A/output.tsv` is not in its place; did you mean `test-A/out.tsv`?"),
+    ({LATER: LINE}, f"{NONE}; `test-B/out.tsv` is not in its place; did you mean `test-A/out.tsv`?"),
     ({OUT: LINE, f"{OUT}.gz": LINE}, f"`{OUT}` and `{OUT}.gz` {SAME}"),
     ({OUT: LINE, "out.tsv": LINE}, f"`out.tsv` and `{OUT}` {SAME}"),
     ({"test-A/out-\x1b[31m.tsv": LINE}, f"`test-A/out-\\x1b[31m.tsv` {UNSHOWN}"),

@@ -62,7 +62,7 @@ def test_one_that_costs_more_than_a_day_allows_says_what_to_do(sqlite_board, sub
 def test_too_many_variants_are_rejected_before_anything_is_scored(sqlite_board, submission, monkeypatch):
     source = submission("Ann", tests=("test-A", "dev-0"), variants=[f"k={number}" for number in range(6)])
     receipt = add(sqlite_board, str(source), now=NOW)
-    assert (receipt.state, receipt.cost) == ("rejected", 1)
+    assert (receipt.state, receipt.cost) == ("rejected", 0)
     assert receipt.reason == "it has 6 outputs for dev-0; at most 5 are allowed"
     board = with_settings(sqlite_board, variants=6)
     assert status_of(board, NOW).to_be_sent_again == [receipt.code]

@@ -75,10 +75,10 @@ def test_all_of_a_submission_is_stored(board, submission):
 
 @ON_BOTH
 def test_what_no_database_holds_is_stored_escaped(board, submission):
-    gonito = 'description: "a\\0b\\ud800c"\ntags: ["\\0"]\nparams: {"\\0": "\\0"}\n'
+    gonito = 'description: "a\\0b"\ntags: ["\\0"]\nparams: {"\\0": "\\0"}\n'
     add(board, str(submission("Ann", gonito=gonito)), now=NOW)
     (row,) = stored(board)
-    assert (row.description, row.tags, row.params) == (r"a\x00b\ud800c", [r"\x00"], {r"\x00": r"\x00"})
+    assert (row.description, row.tags, row.params) == (r"a\x00b", [r"\x00"], {r"\x00": r"\x00"})
     folder = submission("x").rename(submission("y").parent / "\udc80")
     assert add(board, str(folder), now=NOW).submitter == "\\udc80"
 

@@ -171,14 +171,14 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
     ({"zone": "Europe/Nowhere"}, "`zone` must be a time zone, such as Europe/Warsaw or UTC"),
     ({"phases": "[{name: a, until: 2027-01-31 23:59 Europe/Nowhere}]"},
      "Europe/Nowhere` is not a time; write it as"),
-    ({"phases": "[{name: a}]"}, "`phases` needs name, until"),
-    ({"phases": "[1]"}, "expected keys with values, such as `name: …`"),
+    ({"phases": "[{name: a}]"}, "`until` is missing"),
+    ({"phases": "[1]"}, "`phases` must have keys with values"),
     ({"metric": '" "'}, "`metric` must not be empty"), ({"title": '" "'}, "`title` must not be empty"),
-    ({"entries": "some"}, "`entries` must be one of best, all"),
-    ({"transports": "[https, ftp]"}, "`transports` must be one of https, ssh, git, http, file"),
-    ({"limits": "{files: 0}"}, "`files` must be a whole number from 1"),
-    ({"tests": "{test-A: {step: -1}}"}, "`step` must be a number, 0 or above"),
-    ({"server": "{mail: {host: a, sender: a@b, port: 65536}}"}, "`port` must be a whole number from 1 to 65535"),
+    ({"entries": "some"}, "`entries` must be 'best' or 'all'"),
+    ({"transports": "[https, ftp]"}, "`transports` must be 'https', 'ssh', 'git', 'http' or 'file'"),
+    ({"limits": "{files: 0}"}, "`files` must be at least 1"),
+    ({"tests": "{test-A: {step: -1}}"}, "`step` must be at least 0"),
+    ({"server": "{mail: {host: a, sender: a@b, port: 65536}}"}, "`port` must be at most 65535"),
 ])  # fmt: skip
 def test_errors_in_board_yaml(rows, keys, message):
     with pytest.raises(ConfigError) as caught:

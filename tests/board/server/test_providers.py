@@ -348,7 +348,7 @@ GOOD = {"name": "School", "issuer": "https://gitlab.com/", "client": "x", "secre
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"sign_in": [{"name": "School"}]}, "`sign_in` needs name, issuer, client, secret"),
+        ({"sign_in": [{"name": "School"}]}, "`client` is missing"),
         ({"sign_in": [{**GOOD, "issuer": "http://gitlab.com"}]},
          "`issuer` must be the address of a provider, such as https://gitlab.com"),
         ({"sign_in": [{**GOOD, "secret": "hunter2"}]},
@@ -356,7 +356,7 @@ GOOD = {"name": "School", "issuer": "https://gitlab.com/", "client": "x", "secre
         ({"sign_in": [GOOD, {**GOOD, "name": "SCHOOL!"}]},
          "`sign_in` must give each provider a different name, with a letter or digit from a to z or 0 to 9"),
         ({"mail": {"host": "x", "sender": "a\nb@c"}}, "`sender` must be an e-mail address"),
-        ({"mail": {"host": "x"}}, "`mail` needs host, sender"),
+        ({"mail": {"host": "x"}}, "`sender` is missing"),
         ({"open": ["uni"]}, "`open` must list domains of e-mail addresses, such as uni.example, or '*' for all"),
     ],
 )  # fmt: skip

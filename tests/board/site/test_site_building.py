@@ -140,13 +140,6 @@ def test_an_older_site_stands_until_the_new_one_is_whole(tmp_path):
     assert os.listdir(tmp_path) == ["public"]
 
 
-def test_what_a_killed_run_left_is_removed(tmp_path):
-    write(tmp_path / ".geval-board-killed" / "lock", "")
-    write(tmp_path / ".geval-board-killed" / "places" / "new" / "half.html", "half")
-    write_site(str(tmp_path / "public"), [("index.html", "whole")])
-    assert files_of(tmp_path) == {"public/index.html": b"whole"}
-
-
 def test_of_two_runs_the_site_of_the_later_end_stays(tmp_path):
     def beside_another():
         write_site(str(tmp_path / "public"), [("first.html", "whole")])
