@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from geval_py.board.ranking.views import Entry, Figures, OutputView, Standings, SubmissionView
 from geval_py.board.settings import BoardSettings, Digits, Phase, Test
 from geval_py.board.site import rendering
+from geval_py.board.site.files import Frame
 from geval_py.board.site.pages import pages
 from geval_py.board.site.view import SiteView
 
@@ -206,7 +207,8 @@ class Reader(HTMLParser):
 
 
 def made(view):
-    return dict(pages(view))
+    frame = Frame(settings=view.settings, front=view.front, updated=view.updated)
+    return {path: make() for path, make in pages(view, frame).items()}
 
 
 def html_of(files):

@@ -11,9 +11,8 @@ import logging
 import os
 import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from functools import lru_cache, partial
-from mimetypes import guess_type
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from tempfile import TemporaryDirectory
 
 from starlette.applications import Starlette
@@ -88,42 +87,28 @@ def application(server: ServerContext) -> ASGIApp:
 
 
 async def public(request: Request) -> Response:
-    """Serve a file of the site from memory."""
-    server = server_of(request)
-    if not server.site.is_current() and not await server.site.wait():
-        raise HTTPException(503, "The pages of this phase are not ready yet; try again in a minute.")
-    parts = (request.path_params["path"] or "index.html").split("/")
-    is_unsafe = any(not part or part.startswith(".") or not part.isprintable() or "\\" in part for part in parts)
-    path = os.path.join(server.site.folder, *parts)
-    if is_unsafe or not os.path.isfile(path):
+    """Serve a page of the site."""
+    page = await server_of(request).site.answer(request.path_params["path"] or "index.html")
+    if page is None:
         raise HTTPException(404, NOT_FOUND)
-    page = site_file(path)
     if PAGES.is_not_modified(page.headers, request.headers):
         return NotModifiedResponse(page.headers)
     return page
 
 
-@lru_cache(MAX_CACHED)
-def site_file(path: str) -> Response:
-    """Return the answer with a file of the site; a changed site has another folder, so other paths."""
-    with open(path, "rb") as file:
-        content = file.read()
-    headers = {"Cache-Control": "no-cache", "ETag": f'"{hashlib.sha256(content).hexdigest()}"'}
-    return Response(content, headers=headers, media_type=guess_type(path)[0] or "text/plain")
-
-
 def health(request: Request) -> Response:
-    """Return whether the database can be read; 503 if not."""
-    server, waiting = server_of(request), 0
-    fine = not server.live.error
-    try:
-        for one in server.boards or [server]:
-            with one.board().reading() as connection:
+    """Return what is wrong with the boards; 503 if none of them can be read."""
+    server, waiting, readable, troubles = server_of(request), 0, 0, []
+    for one in server.boards or [server]:
+        with suppress(GevalError):
+            board = one.board()
+            with one.live.watched("database"), board.reading() as connection:
                 waiting += queue.queue_status(connection, one.clock()).waiting
-            fine = fine and not (one.live.error or one.site.error)
-    except GevalError:
-        return JSONResponse({"status": "the database cannot be read"}, 503)
-    return JSONResponse({"status": "fine" if fine else "an earlier site is shown", "waiting": waiting})
+            readable += 1
+        if one.live.trouble:
+            troubles.append(f"{one.path}: {one.live.trouble}".removeprefix(": "))
+    status = " ".join(troubles) or "fine"
+    return JSONResponse({"status": status, "waiting": waiting}, 200 if readable else 503)
 
 
 def receipt_key(request: Request) -> Response:
@@ -135,8 +120,13 @@ def front(request: Request) -> Response:
     """Show the boards of a server of several."""
     server = server_of(request)
     account, now = server.current(request), server.clock()
-    boards = [(one.path, one.board().settings) for one in server.boards]
-    return server.page("front", "Challenges", account=account, boards=boards, now=now)
+    boards, troubles = [], []
+    for one in server.boards:
+        try:
+            boards.append((one.path, one.board().settings))
+        except GevalError as error:
+            troubles.append(f"{one.path.rpartition('/')[2]}: {error}")
+    return server.page("front", "Challenges", account=account, boards=boards, troubles=troubles, now=now)
 
 
 def choose_board(request: Request) -> Response:
@@ -288,11 +278,16 @@ async def failed(request: Request, error: Exception) -> Response:
         status = 429 if is_too_often else 403 if isinstance(error, RefusedError) else 422
         reason = str(error).replace("\n ", ";")
     server = server_of(request)
+    if isinstance(error, GevalError) and server.live.trouble:
+        status, reason = 503, server.live.trouble
     if request.url.path.removeprefix(server.path).startswith(("/api/", "/upload/")):
         return JSONResponse({"error": reason}, status)
     if status == 401:
         return RedirectResponse(f"{server.front.path}/sign-in", 303)
-    return await run_in_threadpool(server.page, "failure", "That did not work", status, reason=reason)
+    try:
+        return await run_in_threadpool(server.page, "failure", "That did not work", status, reason=reason)
+    except GevalError:  # without its settings, a board has no pages
+        return PlainTextResponse(f"{reason}\n", status)
 
 
 POST, BOTH = ["POST"], ["GET", "POST"]

@@ -24,8 +24,8 @@ from geval_py.board.database.store import Board, boards_in
 from geval_py.board.server import accounts, signed_receipts
 from geval_py.board.server.accounts import Account
 from geval_py.board.server.live import LiveBoard, LiveSite
-from geval_py.board.site.files import Addresses
-from geval_py.board.site.rendering import render
+from geval_py.board.site.files import Frame
+from geval_py.errors import GevalError
 from geval_py.tables.table import Table
 
 PAGE_POLICY = (  # in the pages themselves, where frame-ancestors has no meaning
@@ -71,6 +71,7 @@ class ServerContext:
         self.live = LiveBoard(folder)
         self.url = (url or self.board().settings.url).rstrip("/")
         self.path = urlsplit(self.url).path  # below which all pages are
+        self.address = self.url if "://" in self.url else local + self.url
         self.front = front or self
         self.place = place
         self.boards: list[ServerContext] = []
@@ -79,10 +80,12 @@ class ServerContext:
             os.mkdir(os.path.join(place, name))
             more: Any = {"local": local, "clock": clock, "front": self}
             self.boards.append(ServerContext(path, os.path.join(place, name), url=f"{self.url}/{name}", **more))
-            accounts.check_shares(self.boards[-1].board(), self.board())
+            with suppress(GevalError):  # one that cannot be opened stops no other one
+                board = self.boards[-1].board()
+            if not self.boards[-1].live.faults:
+                accounts.check_shares(board, self.board())
         if not self.boards:
-            address = self.url if "://" in self.url else local + self.url
-            self.site = LiveSite(self.live, place, self.clock, address=address)
+            self.site = LiveSite(self.live, self.clock, lambda view: self.frame(view.front, updated=view.updated))
             self.key = signed_receipts.signing_key(folder)
         self.receiving: Counter[int] = Counter()  # uploads by the id of their account
         self.accepting = asyncio.Semaphore(ACCEPTED_AT_ONCE)
@@ -171,22 +174,16 @@ class ServerContext:
 
     def page(self, template: str, title: str, status: int = 200, **values: Any) -> Response:
         """Render a page of the server, by the templates of the site."""
-        settings = self.board().settings
-        phase, links = settings.phase_of(self.clock()), []
-        if not self.boards:
-            links = Addresses(settings, phase).sections(settings.in_phase(phase).tests[0].name, phase)
-        frame = {
-            "root": f"{self.path}/",
-            "front": f"{self.front.path}/",
-            "several": self.front is not self,
-            "accounts": self.front.board().settings.server,
-            "settings": settings,
-            "links_of": lambda _: links,
-            "updated": None,
-            "served": True,
-        }
-        text = render(f"{template}.html", title=title, section=template, policy=PAGE_POLICY, **frame, **values)
+        phase = self.board().settings.phase_of(self.clock())
+        frame = self.frame(lambda _: phase, policy=PAGE_POLICY)
+        text = frame.page(template, title, root=f"{self.path}/", front=f"{self.front.path}/", **values)
         return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
+
+    def frame(self, front: Callable[[str | None], str], **more: Any) -> Frame:
+        """Return what stands around each page."""
+        accounts = self.front.board().settings.server
+        settings, several = self.board().settings, self.front is not self
+        return Frame(settings=settings, front=front, served=self.address, several=several, accounts=accounts, **more)
 
     def welcome(self, connection: Connection, account: Account, how: str, outdated: str = "") -> Response:
         """Start a session, and send the browser to the account's own page; an ``outdated`` cookie ends."""

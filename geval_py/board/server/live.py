@@ -1,77 +1,112 @@
-"""A board that is open for long: board.yaml is read again when it has changed; and the site that is built of it.
-
-The pages that everyone may see are those of ``geval board site``, built in a process of its own whenever the
-database, board.yaml or the challenge's README has changed, or a deadline has passed.
-"""
+"""A board that is open for long: its settings follow board.yaml, and its pages are made when they are asked for."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import logging
 import os
-import shutil
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
-from typing import TypeAlias
+from functools import lru_cache, partial
+from mimetypes import guess_type
+from typing import NamedTuple, TypeAlias
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
 
 from geval_py.board.database import schema
-from geval_py.board.database.store import SETTINGS_FILE, SHARED_FILE, Board, boards_in, settings_path
-from geval_py.errors import GevalError, UsageError
+from geval_py.board.database.store import SETTINGS_FILE, SHARED_FILE, Board, StoreError, boards_in
+from geval_py.board.ranking.disclosure import disclosed
+from geval_py.board.site.files import Frame
+from geval_py.board.site.pages import Pages, pages
+from geval_py.board.site.view import SiteView, view_on
+from geval_py.errors import ConfigError, GevalError, MissingFileError, UsageError
 from geval_py.reading import challenge
+from geval_py.tables.numbers import counted
 
 PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
-BUILDER = """\
-import sys
-from datetime import datetime
-from geval_py.board.database.store import Board
-from geval_py.board.site import build
-from geval_py.errors import GevalError
-board, folder, now, address = sys.argv[1:]
-try:
-    build(Board.open(board), folder, now=datetime.fromisoformat(now), served=address)
-except GevalError as error:
-    sys.exit(f"geval: {error}")
-"""
-LOOK_SECONDS = 1  # between two looks whether the site is out of date
-REST = 3  # times as long as a site took to build, no other one is built, unless a reader waits for one
-FAILED_SECONDS = 30  # until a site that could not be built is tried again
-BUILD_SECONDS = 30  # that a reader waits for a site after a deadline
-WAITED_SECONDS = 0.2  # between two looks of a reader who waits
+RETRY_SECONDS = 1  # until a board that could not be opened is tried again
+REST = 3  # times as long as a slow reading took, no other one is begun in the same phase
+SLOW_SECONDS = 0.5
+MAX_CACHED = 256  # pages, few of which have more than 100 kB
+
+
+class Fault(NamedTuple):
+    """What is wrong with a part of a board: the error, a sentence for anybody, and how often it came."""
+
+    error: str
+    sentence: str
+    failures: int
 
 
 class LiveBoard:
     """A board whose settings follow its board.yaml; while that has an error, the settings before hold.
 
-    Of a folder of several boards it is the one of their accounts, with boards.yaml.
+    Of a folder of several boards it is the one of their accounts, with boards.yaml. ``faults`` are those that last,
+    by the name of the part.
     """
 
     def __init__(self, folder: str) -> None:
         is_several = boards_in(folder) != []
+        self.folder = folder
+        self.faults: dict[str, Fault] = {}
         self._open = partial(Board.open_accounts if is_several else Board.open, folder)
         self._path = os.path.join(folder, SHARED_FILE if is_several else SETTINGS_FILE)
-        self._stamp = _stamp(self._path)
-        self._board = self._open()
-        self.error = ""
+        self._stamp: Stamp | None = None
+        self._tried: Stamp | None = None
+        self._board: Board | None = None
+        self._retry_at = 0.0
 
     def board(self) -> Board:
-        """Return the board with the settings of now."""
+        """Return the board with the settings of now; raises GevalError if it could not be opened yet."""
         stamp = _stamp(self._path)
-        if stamp != self._stamp:
-            self._stamp = stamp
+        if stamp != self._stamp and (stamp != self._tried or time.monotonic() >= self._retry_at):
             try:
-                self._board, self.error = self._open(), ""
-            except GevalError as error:
-                self.error = str(error)
+                with self.watched("settings"):
+                    self._board, self._stamp = self._open(), stamp
+            except GevalError:
+                self._tried, self._retry_at = stamp, time.monotonic() + RETRY_SECONDS
+        if self._board is None:
+            raise UsageError(message=self.trouble)
         return self._board
 
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the board, for anybody; "" if nothing is."""
+        return " ".join(fault.sentence for fault in self.faults.values())
 
-def _stamp(path: str) -> tuple[int, int]:
+    @contextmanager
+    def watched(self, part: str) -> Iterator[None]:
+        """Log the first error of a block, and count those that follow until the block succeeds again."""
+        log = logging.getLogger("geval")
+        try:
+            yield
+        except GevalError as error:
+            sentences = [sentence for kind, sentence in SENTENCES.items() if isinstance(error, kind)]
+            failures = self.faults[part].failures if part in self.faults else 0
+            self.faults[part] = Fault(str(error), sentences[0], failures + 1)
+            if not failures:
+                log.error("geval: %s: %s", self.folder, error)
+            raise
+        if fault := self.faults.pop(part, None):
+            again = f"its {part} can be used again, after {counted(fault.failures, 'failure')}"
+            log.warning("geval: note: %s: %s", self.folder, again)
+
+
+SENTENCES = {
+    MissingFileError: "The board is not where it was.",
+    ConfigError: "The settings of the board have an error.",
+    StoreError: "The database of the board cannot be used.",
+    GevalError: "The board cannot be opened.",
+}
+Stamp: TypeAlias = tuple[int, int]  # when a file was changed, and its size
+
+
+def _stamp(path: str) -> Stamp:
     try:
         status = os.stat(path)
     except OSError:
@@ -79,90 +114,61 @@ def _stamp(path: str) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-# What the pages depend on, with which they are the same: the phase, the number of changes, and the stamps of files.
-SiteState: TypeAlias = "tuple[str, int, tuple[int, int], tuple[int, int]]"
+# What pages depend on, with which they are the same: the phase, the number of changes, the settings, the README
+SiteState: TypeAlias = tuple[str, int, Board, Stamp]
 
 
 class LiveSite:
-    """The site of a live board, in a folder: a thread builds it again, in another folder, whenever it is out of date.
+    """The pages of a live board, each of which is made when it is asked for.
 
-    ``address`` is the public one.
-
-    A site of an earlier phase is never shown: who asks after a deadline waits for the new one.
+    All are of one state of the board. When something has changed, it is read again for one of those who ask; the
+    others see the earlier state meanwhile, but never one of an earlier phase.
     """
 
-    def __init__(self, live: LiveBoard, place: str, clock: Callable[[], datetime], *, address: str) -> None:
-        self.folder = os.path.join(place, "site")
-        self.error = ""
-        self._live, self._place, self._clock = live, place, clock
-        self._address = address
-        self._built: SiteState | None = None
-        self._number, self._before = 0, ""  # of the sites that were built; the folder that readers may still read
-        self._seconds = 0.0  # that the last look took, if it built one
-        self._asked, self._ending = threading.Event(), False
-        self._keeper = threading.Thread(target=self._keep, daemon=True)
-        self._building: subprocess.Popen[str] | None = None
+    def __init__(self, live: LiveBoard, clock: Callable[[], datetime], frame_of: Callable[[SiteView], Frame]) -> None:
+        self._live, self._clock, self._frame_of = live, clock, frame_of
+        self._state: SiteState | None = None
+        self._pages: Pages = {}
+        self._made: Callable[[str], Response]
+        self._rest_until = 0.0
+        self._reading = asyncio.Lock()
 
-    def start(self) -> None:
-        """Build the site, and keep it up to date from now on; raises GevalError if it cannot be built at all."""
-        self._build()
-        if self._built is None:
-            raise UsageError(message=f"the site of the board cannot be built\n  {self.error}")
-        self._keeper.start()
+    async def answer(self, path: str) -> Response | None:
+        """Return the answer with a page; None if there is no such page. Raises GevalError."""
+        state = await run_in_threadpool(self._current)
+        if state != self._state:
+            must_wait = self._state is None or state[0] != self._state[0]
+            if must_wait or not (self._reading.locked() or time.monotonic() < self._rest_until):
+                async with self._reading:
+                    if state != self._state:
+                        await run_in_threadpool(self._read)
+        return await run_in_threadpool(self._made, path) if path in self._pages else None
 
-    def stop(self) -> None:
-        """Build no more; one that is being built is given up, or it would be written after its folder is removed."""
-        self._ending = True
-        self._asked.set()
-        while self._keeper.is_alive():  # it may be starting one
-            if self._building is not None:
-                self._building.terminate()
-            self._keeper.join(0.2)
+    def _current(self) -> SiteState:
+        """Return the state of now."""
+        board = self._live.board()
+        with self._live.watched("database"), board.reading() as connection:
+            return self._state_on(connection, board)
 
-    def is_current(self) -> bool:
-        """Return whether the site is of the present phase."""
-        return self._built is not None and self._built[0] == self._live.board().settings.phase_of(self._clock())
-
-    async def wait(self) -> bool:
-        """Wait until the site is of the present phase, at most :data:`BUILD_SECONDS`; return whether it is.
-
-        No thread waits: at a deadline many readers come, and uploads need the threads.
-        """
-        self._asked.set()
-        ends = time.monotonic() + BUILD_SECONDS
-        while not self.is_current() and time.monotonic() < ends:
-            await asyncio.sleep(WAITED_SECONDS)
-        return self.is_current()
-
-    def _keep(self) -> None:
-        """Build the site when it is out of date; in between, leave the cores to those that score."""
-        while not self._ending:
-            self._asked.wait(FAILED_SECONDS if self.error else max(LOOK_SECONDS, REST * self._seconds))
-            self._asked.clear()
-            try:
-                self._build()
-            except GevalError as error:  # the database may be back in a moment
-                self.error = str(error)
-
-    def _build(self) -> None:
-        """Build a site, unless the last one is of this state and was built without an error."""
-        began, now, board = time.monotonic(), self._clock(), self._live.board()
-        with board.reading() as connection:
-            changed = connection.execute(select(schema.board.c.changed)).scalar_one()
+    def _state_on(self, connection: Connection, board: Board) -> SiteState:
+        changed = connection.execute(select(schema.board.c.changed)).scalar_one()
         readme = os.path.join(board.settings.challenge, challenge.README_FILE)
-        state = board.settings.phase_of(now), changed, _stamp(settings_path(board.folder)), _stamp(readme)
-        if state == self._built and not self.error:
-            self._seconds = 0.0
-            return
-        self._number += 1
-        folder = os.path.join(self._place, f"site-{self._number}")
-        words = [sys.executable, "-I", "-c", BUILDER, board.folder, folder, now.isoformat(), self._address]
-        quiet, pipe = subprocess.DEVNULL, subprocess.PIPE
-        with subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=pipe, text=True) as run:
-            self._building = run
-            errors = run.communicate()[1]
-        self._seconds = time.monotonic() - began
-        self.error = errors.strip() if run.returncode else ""
-        if not run.returncode:
-            shutil.rmtree(self._before, ignore_errors=True)
-            self._before, self.folder, self._built = self.folder, folder, state
+        return board.settings.phase_of(self._clock()), changed, board, _stamp(readme)
+
+    def _read(self) -> None:
+        """Read what the pages show, and forget those that were made before."""
+        began, board = time.monotonic(), self._live.board()
+        with self._live.watched("database"), disclosed(board, self._clock()) as connection:
+            state = self._state_on(connection, board)
+            view = view_on(connection, board.settings, board.reading, now=self._clock())
+        made = pages(view, self._frame_of(view))
+        self._made = lru_cache(MAX_CACHED)(partial(_answer, made))
+        self._pages, self._state = made, state
+        seconds = time.monotonic() - began
+        self._rest_until = time.monotonic() + REST * seconds if seconds > SLOW_SECONDS else 0.0
+
+
+def _answer(made: Pages, path: str) -> Response:
+    content = made[path]().encode()
+    headers = {"Cache-Control": "no-cache", "ETag": f'"{hashlib.sha256(content).hexdigest()}"'}
+    return Response(content, headers=headers, media_type=guess_type(path)[0] or "text/plain")

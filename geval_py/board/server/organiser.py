@@ -74,7 +74,7 @@ def home(visit: Visit) -> Response:
         "organiser",
         "Organiser",
         account=visit.account,
-        error=visit.server.live.error or visit.server.site.error,
+        error="\n".join(fault.error for fault in visit.server.live.faults.values()),
         queue=queue.queue_status(connection, visit.now),
         undelivered=undelivered(connection),
         rescorings=connection.execute(rescorings),

@@ -15,6 +15,7 @@ from geval_py.board.database.schema import Submissions, secrets
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.receipts import day_of, find_submission, quota_used
 from geval_py.board.operations.teams import team_settings
+from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.server.context import NOT_FOUND, Visit, download
@@ -66,7 +67,8 @@ def me(visit: Visit) -> Response:
 
 def scores_of(visit: Visit, own: Sequence[Row[Any]]) -> dict[str, list[dict[str, Any]]]:
     """Return what the site shows of uploads, by the codes of their submissions: scores, and places in a table."""
-    return shown_scores(visit.connection, visit.board.settings, [one.code for one in own if one.code], visit.now)
+    with disclosed(visit.board, visit.now) as connection:
+        return shown_scores(connection, visit.board.settings, [one.code for one in own if one.code], visit.now)
 
 
 def who(visit: Visit) -> Response:

@@ -9,13 +9,16 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
-from geval_py.board.settings import BoardSettings
-from geval_py.board.site.rendering import render
+from geval_py.board.ranking.views import Standings
+from geval_py.board.settings import BoardSettings, ServerSettings
+from geval_py.board.site.rendering import POLICY, render
 from geval_py.board.site.view import SiteView
 from geval_py.errors import UsageError
 from geval_py.text import named, visible
@@ -84,6 +87,51 @@ def slugs(names: Sequence[str]) -> list[str]:
         taken = {other.lower() for other in made}
         made.append(slug if slug.lower() not in taken else f"{slug}-{number}")
     return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """What stands around the content of a page: links to the sections and, on a server, to pages of its own.
+
+    ``front`` returns the phase of a test's first page and, for None, that of index.html. ``served`` is the address of
+    the server, "" for a folder of files; ``several`` says whether it has other boards, ``accounts`` who may sign in.
+    ``policy`` is the Content-Security-Policy; ``updated`` the moment of the last change.
+    """
+
+    settings: BoardSettings
+    front: Callable[[str | None], str]
+    served: str = ""
+    several: bool = False
+    accounts: ServerSettings | None = None
+    policy: str = POLICY
+    updated: datetime | None = None
+
+    @property
+    def addresses(self) -> Addresses:
+        """The addresses of the pages."""
+        return Addresses(self.settings, self.front(None))
+
+    def page(
+        self, section: str, title: str, *, root: str = "", standings: Standings | None = None, **values: object
+    ) -> str:
+        """Render a page by the template of its section; ``root`` leads to the first page."""
+        test = standings.test if standings else "".join(one.name for one in self.settings.tests[:1])
+        return render(
+            f"{section}.html",
+            title=title,
+            section=section,
+            root=root,
+            standings=standings,
+            settings=self.settings,
+            links=self.addresses.sections(test, self.front(test)) if test else (),
+            addresses=self.addresses if test else None,
+            served=self.served,
+            several=self.several,
+            accounts=self.accounts,
+            policy=self.policy,
+            updated=self.updated,
+            **values,
+        )
 
 
 # Writing: the new folder is written in a temporary folder beside the old one, and takes its place when it is whole

@@ -1,4 +1,4 @@
-"""The files of a site, one by one, rendered from what may be shown: equal values make equal bytes."""
+"""The pages of a site: each is made of what may be shown, when it is asked for; equal values make equal bytes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from geval_py.board.database.schema import Submissions
 from geval_py.board.ranking import order
 from geval_py.board.ranking.leaderboard import COLUMNS, page_columns, standings_document, standings_records
 from geval_py.board.ranking.views import Entry, Standings, SubmissionView, submission_views
-from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, moment_text, names_of
+from geval_py.board.settings import BoardSettings, Digits, metric_of, moment_text, names_of
 from geval_py.board.site import files, rendering, site_charts
+from geval_py.board.site.files import Frame
 from geval_py.board.site.view import SiteView
 from geval_py.reports.charts import Scale
 from geval_py.tables.escapes import json_list_text, json_text, short
@@ -43,106 +44,142 @@ MAX_LINKS = 3
 SUBMISSION_NAMES = words(
     "code submitter arrived state reason baseline description author affiliation tags params remark"
 )
-Values: TypeAlias = dict[str, Any]  # that a template shows
-Pages: TypeAlias = Iterator[files.Page]
 OUTPUT_NAMES = words("code submitter arrived test variant params metric score low high")
-OF_RECORDS = words("arrived code submitter variant score low high")
+OF_RECORDS = [
+    column for column in COLUMNS if column.name in ("submitter", "code", "variant", "score", "low", "high", "arrived")
+]
+Values: TypeAlias = dict[str, Any]  # that a template shows
+Pages: TypeAlias = dict[str, Callable[[], str]]
 
 
-def pages(view: SiteView, *, served: str = "", **frame: Any) -> Pages:
-    """Yield all files of a site, as :func:`geval_py.board.site.build` writes them; ``frame`` is for a served one."""
-    addresses = files.Addresses(view.settings, view.front())
-    front = view.settings.in_phase(view.front()).tests[0].name
-
-    def links_of(test: str) -> list[tuple[str, str, str]]:
-        """Return the links to the sections, for a test; for "", that of the front page."""
-        return addresses.sections(test or front, view.front(test or front))
-
-    common = {
-        "view": view,
-        "settings": view.settings,
-        "addresses": addresses,
-        "links_of": links_of,
-        "served": served,
-        "updated": view.updated,
-    } | frame
-
-    def page(section: str, *, title: str, root: str = "", **values: Any) -> str:
-        """Render the page of a section."""
-        return rendering.render(f"{section}.html", title=title, section=section, root=root, **common, **values)
-
-    mark = {"generator": f"geval-py {__version__}", "title": view.settings.title, "phase": view.phase}
-    yield files.MARK, json_text(mark)
-    for name in SERVED if served else STATIC:
-        text = resources.files("geval_py.board.site").joinpath("static", name).read_text(encoding="utf-8")
-        yield f"static/{name}", text
-    for test in view.tests:
-        yield from _pages_of_test(view, addresses, page, test)
-    yield from _lists(view, addresses, page)
-    body = rendering.markdown_html(view.readme)
-    cite, where = (rendering.markdown_html(text) for text in (view.settings.cite, view.settings.submit))
-    yield "challenge.html", page("challenge", title="Challenge", body=body, titled="<h1>" in body, cite=cite)
-    yield "submit.html", page("submit", title="How to submit", where=where)
-    yield from submission_pages(view, addresses, page)
-    yield from submitter_pages(view, addresses, page)
-    yield "feed.xml", files.feed(view)
-
-
-def _pages_of_test(view: SiteView, addresses: files.Addresses, page: rendering.Render, test: Test) -> Pages:
-    """Yield the pages of a test, and their data: leaderboards, progress, parameters, comparison."""
-    tables, name = view.standings, test.name
-    for standings in (tables[name, phase] for phase in view.settings.phase_names if (name, phase) in tables):
-        phase, pager = standings.phase, partial(addresses.board, name, standings.phase)
-        values: Values = {"standings": standings, "bar_width": site_charts.BAR_WIDTH, "pager": pager}
+def pages(view: SiteView, frame: Frame) -> Pages:
+    """Return the functions that make the files of a site, by their addresses."""
+    addresses, settings = frame.addresses, view.settings
+    mark = {"generator": f"geval-py {__version__}", "title": settings.title, "phase": view.phase}
+    made: Pages = {
+        files.MARK: partial(json_text, mark),
+        "challenge.html": partial(challenge_page, view, frame),
+        "submit.html": partial(submit_page, view, frame),
+        "feed.xml": partial(files.feed, view),
+    }
+    for name in SERVED if frame.served else STATIC:
+        made[f"static/{name}"] = partial(static_text, name)
+    for standings in view.standings.values():
+        key = standings.test, standings.phase
         for part in cut(standings, view):
-            yield pager(part["number"]), page("leaderboard", title="Leaderboard", page=part, **values)
-        data = partial(addresses.of_test, "leaderboard", name, phase)
-        yield data("csv"), "".join(standings_records(standings).csv())
-        yield data("json"), json_text({"title": view.settings.title, **standings_document(standings)})
-    now = tables[name, view.front(name)]
-    outputs = site_charts.disclosed_outputs(view.submissions, name)
-    progress = site_charts.progress_of(outputs, now)
-    text = page("progress", title="Best so far", standings=now, progress=progress)
-    yield addresses.of_test("progress", name), text
-    columns = [column for column in COLUMNS if column.name in OF_RECORDS]
-    rows = [[column.value(one) for column in columns] for one in progress.records]
-    data = partial(addresses.of_test, "progress", name, None)
-    yield from data_files(data, {"test": name, "metric": now.metric}, [column.name for column in columns], rows)
-    charts = site_charts.parameter_charts(outputs, now)
-    text = page("parameters", title="Parameters", standings=now, charts_shown=charts)
-    yield addresses.of_test("parameters", name), text
-    later_first = [(name, phase) for phase in reversed(view.settings.phase_names) if phase != now.phase]
-    compared = compared_entries(view.submissions, [now, *(tables[key] for key in later_first if key in tables)])
-    shown = {"rows": compared[:MAX_COMPARED], "left_out": len(compared[MAX_COMPARED:])}
-    text = page("compare", title="Compare", standings=now, columns=page_columns(now), **shown)
-    yield addresses.of_test("compare", name), text
+            made[addresses.board(*key, part["number"])] = partial(leaderboard_page, view, frame, standings, part)
+        data = partial(addresses.of_test, "leaderboard", *key)
+        made[data("csv")] = partial(leaderboard_csv, standings)
+        made[data("json")] = partial(leaderboard_json, view, standings)
+    for test in view.tests:
+        for kind, page in (("progress", progress_page), ("parameters", parameters_page), ("compare", compare_page)):
+            made[addresses.of_test(kind, test.name)] = partial(page, view, frame, test.name)
+        data = partial(addresses.of_test, "progress", test.name, None)
+        head = {"test": test.name, "metric": view.metrics[0]}
+        names = [column.name for column in OF_RECORDS]
+        made |= data_files(data, head, names, partial(record_rows, view, test.name))
+    number = -(-len(view.submissions) // SUBMISSIONS_OF_A_PAGE) or 1
+    for place in range(1, number + 1):
+        made[addresses.submissions(place)] = partial(submissions_page, view, frame, place, number)
+    head = {"title": settings.title}
+    made |= data_files("data/submissions.{}".format, head, SUBMISSION_NAMES, partial(submission_rows, view))
+    made |= data_files("data/outputs.{}".format, head, OUTPUT_NAMES, partial(output_rows, view))
+    for submission in view.submissions:
+        made[addresses.submission(submission.code)] = partial(submission_page, view, frame, submission)
+    for name in view.by_submitter:
+        made[addresses.submitter(name)] = partial(submitter_page, view, frame, name)
+    return made
 
 
-def _lists(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Pages:
-    """Yield the list of all submissions, and its data; a withdrawn one is without its description of itself."""
-    submissions = view.submissions
-    starts = range(0, max(1, len(submissions)), SUBMISSIONS_OF_A_PAGE)
-    for place, start in enumerate(starts, start=1):
-        rows = listed(view, submissions[start : start + SUBMISSIONS_OF_A_PAGE])
-        values = {"rows": rows, "number": place, "pages": len(starts)}
-        yield addresses.submissions(place), page("submissions", title="Submissions", **values)
-    told_rows, output_rows = [], []
-    for one in submissions:
-        told: list[Any] = [one.reason, one.baseline, one.description, one.author, one.affiliation]
-        told += [list(one.tags), dict(one.params), one.remark]
-        if one.withdrawn:
-            told = ["", one.baseline, "", "", "", [], {}, one.remark]
-        arrival = [one.code, one.submitter, moment_text(one.arrived)]
-        told_rows.append([*arrival, one.status, *told])
-        for output in one.outputs if one.is_ranked else ():
-            own = [*arrival, output.test, output.variant, {**one.params, **output.params}]
-            output_rows += [[*own, name, of.value, of.low, of.high] for name, of in output.figures.items()]
-    head = {"title": view.settings.title}
-    yield from data_files("data/submissions.{}".format, head, SUBMISSION_NAMES, told_rows)
-    yield from data_files("data/outputs.{}".format, head, OUTPUT_NAMES, output_rows)
+def static_text(name: str) -> str:
+    """Return a file that pages load."""
+    return resources.files("geval_py.board.site").joinpath("static", name).read_text(encoding="utf-8")
 
 
-# Submissions and submitters
+def challenge_page(view: SiteView, frame: Frame) -> str:
+    """Show the challenge's README, and how to cite it."""
+    body, cite = (rendering.markdown_html(text) for text in (view.readme, view.settings.cite))
+    return frame.page("challenge", "Challenge", view=view, body=body, titled="<h1>" in body, cite=cite)
+
+
+def submit_page(view: SiteView, frame: Frame) -> str:
+    """Say where and how to submit, and what."""
+    return frame.page("submit", "How to submit", view=view, where=rendering.markdown_html(view.settings.submit))
+
+
+# The pages of a test, and their data
+
+
+def leaderboard_page(view: SiteView, frame: Frame, standings: Standings, part: Values) -> str:
+    """Show a part of a leaderboard."""
+    pager = partial(frame.addresses.board, standings.test, standings.phase)
+    values: Values = {"standings": standings, "bar_width": site_charts.BAR_WIDTH, "pager": pager, "page": part}
+    return frame.page("leaderboard", "Leaderboard", view=view, **values)
+
+
+def progress_page(view: SiteView, frame: Frame, test: str) -> str:
+    """Show how the best score of a test moved."""
+    return frame.page(
+        "progress", "Best so far", view=view, standings=view.front_table(test), progress=progress_of(view, test)
+    )
+
+
+def progress_of(view: SiteView, test: str) -> site_charts.Progress:
+    """Return how the best score of a test moved."""
+    outputs = site_charts.disclosed_outputs(view.submissions, test)
+    return site_charts.progress_of(outputs, view.front_table(test))
+
+
+def parameters_page(view: SiteView, frame: Frame, test: str) -> str:
+    """Show the scores by the values of parameters."""
+    standings = view.front_table(test)
+    charts = site_charts.parameter_charts(site_charts.disclosed_outputs(view.submissions, test), standings)
+    return frame.page("parameters", "Parameters", view=view, standings=standings, charts_shown=charts)
+
+
+def compare_page(view: SiteView, frame: Frame, test: str) -> str:
+    """Show the figures of the submissions for a test, of which a script puts two side by side."""
+    standings = view.front_table(test)
+    rows = compared_entries(view, standings)
+    return frame.page(
+        "compare",
+        "Compare",
+        view=view,
+        standings=standings,
+        columns=page_columns(standings),
+        rows=rows[:MAX_COMPARED],
+        left_out=len(rows[MAX_COMPARED:]),
+    )
+
+
+def compared_entries(view: SiteView, first: Standings) -> list[tuple[Entry, str]]:
+    """Return the rows of the page that compares, each an entry and its phase.
+
+    First the entries of a test's leaderboards, the given one and then the later ones first; then the best output of
+    each other submission, the latest first, without a phase.
+    """
+    phases = [first.phase, *(phase for phase in reversed(view.settings.phase_names) if phase != first.phase)]
+    tables = [view.standings[first.test, phase] for phase in phases if (first.test, phase) in view.standings]
+    rows: dict[str, tuple[Entry, str]] = {}
+    for table in tables:
+        for entry in table.entries:
+            if entry.score is not None:
+                rows.setdefault(entry.code, (entry, table.phase))
+    for submission in view.submissions:
+        best = submission.best(first.test, first.direction)
+        if best is not None:
+            rows.setdefault(submission.code, (Entry(submission=submission, output=best), ""))
+    return list(rows.values())
+
+
+# Lists of submissions
+
+
+def submissions_page(view: SiteView, frame: Frame, number: int, pages: int) -> str:
+    """Show a page of the list of all submissions."""
+    start = (number - 1) * SUBMISSIONS_OF_A_PAGE
+    rows = listed(view, view.submissions[start : start + SUBMISSIONS_OF_A_PAGE])
+    return frame.page("submissions", "Submissions", view=view, rows=rows, number=number, pages=pages)
 
 
 def listed(view: SiteView, submissions: Iterable[SubmissionView]) -> list[Values]:
@@ -167,10 +204,8 @@ def shown_scores(
     """Return what the site shows of some submissions, by code, for each test that they have an output for.
 
     A ``score`` is a dash where nothing is shown; ``place`` is that of the submission in the leaderboard, if any.
-    There are none for a submission that is not ranked, and while the stored disclosures are not those of now.
+    There are none for a submission that is not ranked. The scores must be disclosed already.
     """
-    if not order.is_disclosed(connection, settings, now):
-        return {}
 
     @cache
     def places(test: str, phase: str) -> dict[str, str]:
@@ -190,88 +225,90 @@ def shown_scores(
     return shown
 
 
-def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Pages:
-    """Yield the pages of all submissions.
+# Submissions and submitters
 
-    Of each entry in a leaderboard, a page has the ``leader`` and the next better entry, ``above``, if these are
-    others. Of each test, it has the outputs, and the worst lines of those whose lines may be shown.
+
+def submission_page(view: SiteView, frame: Frame, submission: SubmissionView) -> str:
+    """Show a submission: its places, its outputs for each test, and the worst lines of those that may be shown."""
+    parts: list[Values] = []
+    for test in view.settings.in_phase(submission.phase).tests:
+        outputs = submission.outputs_for(test.name)
+        shown, digits = outputs[:MAX_OUTPUTS], view.digits_at(test.name, submission.code)
+        with_lines = shown[:MAX_LINE_TABLES] if test.visible and digits.score else ()
+        lines = [(output, worst) for output in with_lines if (worst := view.lines_of(test, output))]
+        if outputs:
+            part = {"test": test, "digits": digits, "outputs": shown, "lines": lines}
+            parts.append(part | {"left_out": len(outputs) - len(shown)})
+    return frame.page(
+        "submission",
+        f"{short(submission.submitter, 60)}, {submission.code}",
+        view=view,
+        root="../",
+        submission=submission,
+        standings_of=[
+            _standing(view, standings, number)
+            for standings, number in view.placed.get(submission.submitter, ())
+            if standings.entries[number].code == submission.code
+        ][:MAX_STANDINGS],
+        parts_of=parts,
+        problems=submission.problems[:MAX_PROBLEMS],
+    )
+
+
+def _standing(view: SiteView, standings: Standings, number: int) -> Values:
+    """Return an entry with the ``leader`` and the next better entry, ``above``, if these are others; and advice."""
+    entry, placed = standings.entries[number], [one for one in standings.entries if one.place is not None]
+    leader = placed[0] if placed and placed[0] is not entry else None
+    above = next((one for one in reversed(standings.entries[:number]) if one.place is not None), None)
+    is_advised = standings.phase == view.front() and 0 < (entry.place or 0) <= order.MAX_COMPARED
+    return {
+        "standings": standings,
+        "entry": entry,
+        "leader": leader,
+        "above": above if above is not leader else None,
+        "advice": rendering.what_it_takes(standings, entry) if is_advised else (),
+    }
+
+
+def submitter_page(view: SiteView, frame: Frame, name: str) -> str:
+    """Show a submitter's places and submissions.
+
+    There is a chart for each test with finite scores at two moments or more.
     """
-    placed: dict[str, list[Values]] = {}
-    for (_, phase), standings in view.standings.items():
-        above: Entry | None = None
-        leader = next((entry for entry in standings.entries if entry.place is not None), None)
-        for entry in standings.entries:
-            standing = {"standings": standings, "entry": entry, "leader": leader if leader is not entry else None}
-            standing["above"] = above if above is not leader else None
-            is_advised = phase == view.front() and 0 < (entry.place or 0) <= order.MAX_COMPARED
-            standing["advice"] = rendering.what_it_takes(standings, entry) if is_advised else ()
-            placed.setdefault(entry.code, []).append(standing)
-            above = entry if entry.place is not None else above
-    for submission in view.submissions:
-        parts: list[Values] = []
-        for test in view.settings.in_phase(submission.phase).tests:
-            outputs = submission.outputs_for(test.name)
-            shown, digits = outputs[:MAX_OUTPUTS], view.digits_at(test.name, submission.code)
-            with_lines = shown[:MAX_LINE_TABLES] if test.visible and digits.score else ()
-            lines = [(output, worst) for output in with_lines if (worst := view.lines_of(test, output))]
-            if outputs:
-                part = {"test": test, "digits": digits, "outputs": shown, "lines": lines}
-                parts.append(part | {"left_out": len(outputs) - len(shown)})
-        yield (
-            addresses.submission(submission.code),
-            page(
-                "submission",
-                title=f"{short(submission.submitter, 60)}, {submission.code}",
-                root="../",
-                submission=submission,
-                standings_of=placed.get(submission.code, [])[:MAX_STANDINGS] if submission.is_ranked else [],
-                parts_of=parts,
-                problems=submission.problems[:MAX_PROBLEMS],
-            ),
-        )
-
-
-def submitter_pages(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Pages:
-    """Yield the pages of all submitters, in the order of their first submissions.
-
-    A page has a chart for each test with finite scores at two moments or more.
-    """
-    entries: dict[str, list[tuple[Standings, Entry]]] = {}
-    for table in view.standings.values():
-        for entry in table.entries:
-            entries.setdefault(entry.submitter, []).append((table, entry))
-    for name, own in view.by_submitter.items():
-        histories: list[Values] = []
-        for test in view.listed_tests:
-            standings = view.standings[test.name, view.front(test.name)]
-            outputs = site_charts.disclosed_outputs(own, test.name)
-            if len({one.submission.arrived for one in filter(site_charts.is_drawn, outputs)}) > 1:
-                histories.append({"test": test.name, "charts": site_charts.progress_of(outputs, standings).charts})
-        yield (
-            addresses.submitter(name),
-            page(
-                "submitter",
-                title=short(name, 60),
-                root="../",
-                name=name,
-                number=len(own),
-                latest=next((one for one in own if one.is_ranked), None),
-                entries=entries.get(name, [])[:MAX_STANDINGS],
-                histories=histories,
-                rows=listed(view, own[:MAX_LISTED]),
-            ),
-        )
+    own, histories = view.by_submitter[name], list[Values]()
+    for test in view.listed_tests:
+        standings = view.front_table(test.name)
+        outputs = site_charts.disclosed_outputs(own, test.name)
+        if len({one.submission.arrived for one in filter(site_charts.is_drawn, outputs)}) > 1:
+            histories.append({"test": test.name, "charts": site_charts.progress_of(outputs, standings).charts})
+    entries = [(table, table.entries[number]) for table, number in view.placed.get(name, ())]
+    return frame.page(
+        "submitter",
+        short(name, 60),
+        view=view,
+        root="../",
+        name=name,
+        number=len(own),
+        latest=next((one for one in own if one.is_ranked), None),
+        entries=entries[:MAX_STANDINGS],
+        histories=histories,
+        rows=listed(view, own[:MAX_LISTED]),
+    )
 
 
 # Tables for programs, as CSV and JSON
 
 
 def data_files(
-    path: Callable[[str], str], head: Mapping[str, Any], names: Sequence[str], rows: Iterable[Sequence[Any]]
+    path: Callable[[str], str],
+    head: Mapping[str, Any],
+    names: Sequence[str],
+    rows: Callable[[], Iterable[Sequence[Any]]],
 ) -> Pages:
-    """Yield rows as CSV and, with a head and an object per row, as JSON; ``path`` makes a path of an ending.
+    """Return the functions that write rows as CSV and, with a head and an object per row, as JSON.
 
-    In CSV, the items of lists are joined by commas, those of mappings as name=value.
+    ``path`` makes a path of an ending. In CSV, the items of lists are joined by commas, those of mappings as
+    name=value.
     """
 
     def cell(value: object) -> object:
@@ -279,13 +316,50 @@ def data_files(
             value = [f"{key}={item}" for key, item in value.items()]
         return ",".join(map(str, value)) if isinstance(value, list) else value
 
-    rows = list(rows)
-    table = Table(named_columns(names), [list(map(cell, row)) for row in rows])
-    yield path("csv"), "".join(table.csv())
-    yield path("json"), "".join(json_list_text(head, "rows", (dict(zip(names, row, strict=True)) for row in rows)))
+    def csv_text() -> str:
+        return "".join(Table(named_columns(names), [list(map(cell, row)) for row in rows()]).csv())
+
+    def json_text() -> str:
+        return "".join(json_list_text(head, "rows", (dict(zip(names, row, strict=True)) for row in rows())))
+
+    return {path("csv"): csv_text, path("json"): json_text}
 
 
-# Leaderboards: rows with their bars, cut into pages; and the rows of the page that compares.
+def leaderboard_csv(standings: Standings) -> str:
+    """Write a leaderboard for programs, as CSV."""
+    return "".join(standings_records(standings).csv())
+
+
+def leaderboard_json(view: SiteView, standings: Standings) -> str:
+    """Write a leaderboard for programs, as JSON."""
+    return json_text({"title": view.settings.title, **standings_document(standings)})
+
+
+def record_rows(view: SiteView, test: str) -> list[list[Any]]:
+    """Return the outputs that were better than all before them."""
+    return [[column.value(one) for column in OF_RECORDS] for one in progress_of(view, test).records]
+
+
+def submission_rows(view: SiteView) -> Iterator[list[Any]]:
+    """Yield the submissions; a withdrawn one is without its description of itself."""
+    for one in view.submissions:
+        told: list[Any] = [one.reason, one.baseline, one.description, one.author, one.affiliation]
+        told += [list(one.tags), dict(one.params), one.remark]
+        if one.withdrawn:
+            told = ["", one.baseline, "", "", "", [], {}, one.remark]
+        yield [one.code, one.submitter, moment_text(one.arrived), one.status, *told]
+
+
+def output_rows(view: SiteView) -> Iterator[list[Any]]:
+    """Yield the shown figures of all outputs, a row for each metric."""
+    for one in view.submissions:
+        for output in one.outputs if one.is_ranked else ():
+            params = {**one.params, **output.params}
+            values = [one.code, one.submitter, moment_text(one.arrived), output.test, output.variant, params]
+            yield from ([*values, metric, *figures] for metric, figures in output.figures.items())
+
+
+# Leaderboards: rows with their bars, cut into pages
 
 
 def cut(standings: Standings, view: SiteView) -> Iterator[Values]:
@@ -320,7 +394,7 @@ def _row(view: SiteView, entry: Entry, scale: Scale | None) -> Values:
     ``submissions`` is how many its submitter has sent, ``size`` the bytes of its texts in a page, where the choices
     stand twice.
     """
-    told, shown = entry.submission, entry.output.shown
+    told = entry.submission
     links = [(short(title, 40), link) for title, url in told.links if (link := rendering.link_of(url))][:MAX_LINKS]
     tags = list(map(short, told.tags[:MAX_TAGS]))
     params = [short(f"{name}={value}") for name, value in list(entry.params.items())[:MAX_TAGS]]
@@ -332,29 +406,11 @@ def _row(view: SiteView, entry: Entry, scale: Scale | None) -> Values:
     return {
         **texts,
         "entry": entry,
-        "bar": site_charts.bar_of(scale, *shown),
+        "bar": site_charts.bar_of(scale, *entry.output.shown),
         "links": links,
         "tags": tags,
         "params": params,
         "choices": choices,
-        "submissions": len(view.by_submitter.get(entry.submitter, ())),
+        "submissions": len(view.by_submitter.get(told.submitter, ())),
         "size": len(escape(" ".join(words)).encode("utf-8", "backslashreplace")),
     }
-
-
-def compared_entries(submissions: Iterable[SubmissionView], tables: Sequence[Standings]) -> list[tuple[Entry, str]]:
-    """Return the rows of the page that compares, each an entry and its phase.
-
-    First the entries of the test's leaderboards, of which the front page's must be the first, then the best output
-    of each other submission, the latest first, without a phase.
-    """
-    rows: dict[str, tuple[Entry, str]] = {}
-    for table in tables:
-        for entry in table.entries:
-            if entry.score is not None:
-                rows.setdefault(entry.code, (entry, table.phase))
-    for submission in submissions:
-        best = submission.best(tables[0].test, tables[0].direction)
-        if best is not None:
-            rows.setdefault(submission.code, (Entry(submission=submission, output=best), ""))
-    return list(rows.values())

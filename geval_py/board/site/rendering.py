@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache, partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
@@ -97,7 +97,6 @@ def breakable(name: str) -> Markup:
 # Templates
 
 
-Render: TypeAlias = Callable[..., str]
 json_of = partial(json.dumps, ensure_ascii=False)  # for data attributes; the template escapes it
 
 
@@ -119,7 +118,6 @@ def _templates() -> Environment:
         "count": numbers.counted,
     }
     templates.globals |= {
-        "policy": POLICY,
         "link_of": link_of,
         "place_text": leaderboard.place_text,
         "group_letters": group_letters,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
@@ -35,6 +36,7 @@ DIGITS = 4
 
 
 # From a test and an output to lines: the number, from 1, the rounded score, the word, the text before and after it.
+Reading: TypeAlias = "Callable[[], AbstractContextManager[Connection]]"
 ReadLines: TypeAlias = "Callable[[Test, OutputView], Sequence[Mapping[str, Any]]]"
 
 
@@ -70,6 +72,19 @@ class SiteView:
         tables = self.standings
         return leaderboard.shown_phase(self.settings, self.phase, test, lambda *key: bool(tables[key].entries))
 
+    def front_table(self, test: str) -> Standings:
+        """Return the leaderboard of a test's first page."""
+        return self.standings[test, self.front(test)]
+
+    @cached_property
+    def placed(self) -> dict[str, list[tuple[Standings, int]]]:
+        """The entries of each submitter: each a leaderboard and a number in its entries."""
+        placed: dict[str, list[tuple[Standings, int]]] = {}
+        for standings in self.standings.values():
+            for number, entry in enumerate(standings.entries):
+                placed.setdefault(entry.submitter, []).append((standings, number))
+        return placed
+
     @property
     def tests(self) -> tuple[Test, ...]:
         """The tests that were ranked until now."""
@@ -101,13 +116,13 @@ class SiteView:
 # The worst lines of an output, only for test sets whose answers are public
 
 
-def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
+def line_reader(reading: Reading, settings: BoardSettings, left: float) -> ReadLines:
     """Return a function from an output to its lines with the greatest losses, the worst first.
 
     It gives no line if the answers of the test are hidden, if its scores follow a ladder, for a metric that is not
-    computed from losses, and of more than MAX_OUTPUTS outputs. It reads the texts of a test set once.
+    computed from losses, and if no output is ``left``. It reads the texts of a test set once.
     """
-    measure, left = metric_of(settings.metric).measure, MAX_OUTPUTS
+    measure = metric_of(settings.metric).measure
     columns = select(Evaluations.lines, Evaluations.losses)
 
     @cache
@@ -128,7 +143,8 @@ def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
         nonlocal left
         if not test.visible or test.ladder or not measure.of_losses or not left:
             return ()
-        row = connection.execute(columns.where(Evaluations.id == output.evaluation_id)).first()
+        with reading() as connection:
+            row = connection.execute(columns.where(Evaluations.id == output.evaluation_id)).first()
         losses = [] if row is None or row.losses is None else list(unpack(row.losses, row.lines)[0])
         worst = heapq.nsmallest(MAX_LINES, range(len(losses)), key=lambda line: (-losses[line], line))
         if not worst:
@@ -154,31 +170,40 @@ def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
 @contextmanager
 def loaded(board: Board, *, now: datetime) -> Iterator[SiteView]:
     """Read what a site shows now; the lines of outputs only within the block. Raises StoreError, DataError."""
-    settings = board.settings
+    with disclosure.disclosed(board, now) as connection:
+        yield view_on(connection, board.settings, lambda: nullcontext(connection), now=now, outputs=MAX_OUTPUTS)
+
+
+def view_on(
+    connection: Connection, settings: BoardSettings, reading: Reading, *, now: datetime, outputs: float = math.inf
+) -> SiteView:
+    """Return what a site shows, as a transaction sees it; its scores must be disclosed already.
+
+    The lines of at most so many ``outputs`` are read later, by a connection of ``reading``.
+    """
     phase, names = settings.phase_of(now), settings.phase_names
     until = {name: settings.in_phase(name) for name in names[: names.index(phase) + 1]}
     readme = os.path.join(settings.challenge, challenge.README_FILE)
     tables = [(test, name, own) for name, own in until.items() for test in own.tests]
+    submissions = tuple(submission_views(connection, settings))
+    by_code = {one.code: one for one in submissions}
 
     def standings_of(test: Test, phase: str, own: BoardSettings) -> Standings:
         standings = leaderboard.standings_on(connection, settings, test.name, phase=phase, now=now, views=by_code)
         is_public = test.visible and not test.ladder
         return place_ranges.with_note_on_choice(connection, own, standings) if is_public else standings
 
-    with disclosure.disclosed(board, now) as connection:
-        submissions = tuple(submission_views(connection, settings))
-        by_code = {one.code: one for one in submissions}
-        yield SiteView(
-            settings=settings,
-            metrics=names_of(settings.metrics),
-            phase=phase,
-            digits={(test.name, name): own.digits_of(test, now) for test, name, own in tables},
-            standings={(test.name, name): standings_of(test, name, own) for test, name, own in tables},
-            submissions=submissions,
-            announcements=announcements_of(connection),
-            readme=read_text(readme) if os.path.isfile(readme) else "",
-            lines_of=line_reader(connection, settings),
-        )
+    return SiteView(
+        settings=settings,
+        metrics=names_of(settings.metrics),
+        phase=phase,
+        digits={(test.name, name): own.digits_of(test, now) for test, name, own in tables},
+        standings={(test.name, name): standings_of(test, name, own) for test, name, own in tables},
+        submissions=submissions,
+        announcements=announcements_of(connection),
+        readme=read_text(readme) if os.path.isfile(readme) else "",
+        lines_of=line_reader(reading, settings, outputs),
+    )
 
 
 def announcements_of(connection: Connection) -> Sequence[Row[Any, Any, Any]]:

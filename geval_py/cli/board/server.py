@@ -69,9 +69,6 @@ def run_serve(args: argparse.Namespace) -> None:
             hint = f"chmod 700 {visible(args.board)}, or allow it with --shared"
             raise UsageError(message=f"others can read the board in {named(args.board)}\n  {hint}")
         check_secrets(server.board().settings.server)
-        sites = [one.site for one in server.boards or [server]]
-        for site in sites:
-            site.start()
         config = uvicorn.Config(
             application(server),
             host=args.host,
@@ -87,11 +84,7 @@ def run_serve(args: argparse.Namespace) -> None:
         )
         terminal.note(f"serving {named(args.board)} at {server.url or local}; press Ctrl-C to stop")
         with nullcontext() if args.workers == 0 else _worker_beside(args.board, args.workers):
-            try:
-                uvicorn.Server(config).run()
-            finally:
-                for site in sites:
-                    site.stop()
+            uvicorn.Server(config).run()
 
 
 @contextmanager

@@ -5,6 +5,14 @@ import socket
 import pytest
 from serving import Served, listening
 
+from geval_py.board.server import live
+
+
+@pytest.fixture(autouse=True)
+def no_rest(monkeypatch):
+    """Pages follow each change, however slow this machine is."""
+    monkeypatch.setattr(live, "REST", 0)
+
 
 @pytest.fixture
 def served(board, tmp_path):

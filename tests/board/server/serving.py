@@ -13,10 +13,9 @@ from samples import NOW
 
 from geval_py.board.database.store import Board
 from geval_py.board.server import accounts
-from geval_py.board.server.app import application, site_file
+from geval_py.board.server.app import application
 from geval_py.board.server.context import ServerContext
 from geval_py.board.server.worker import Worker
-from geval_py.board.site import build
 
 ADDRESS = "http://board.test"
 OWN = {"Sec-Fetch-Site": "same-origin"}
@@ -60,12 +59,6 @@ class Served:
         self.board, self.clock = board, Clock()
         self.server = ServerContext(board.folder, str(place), url=url, clock=self.clock)
         self.app = application(self.server)
-        self.build()
-        self.server.site.is_current = lambda: True  # built here, in this process
-
-    def build(self):
-        build(Board.open(self.board.folder), self.server.site.folder, now=self.clock(), served=ADDRESS)
-        site_file.cache_clear()  # a server builds each site in a new folder
 
     def browser(self):
         """A browser without cookies, on a page of the server."""
@@ -117,13 +110,6 @@ class Several:
         self.folder, self.clock = str(folder), Clock()
         self.server = ServerContext(self.folder, str(place), url=url, clock=self.clock)
         self.app = application(self.server)
-        self.build()
-
-    def build(self):
-        for one in self.server.boards:
-            one.site.is_current = lambda: True
-            build(one.board(), one.site.folder, now=self.clock(), served=one.url)
-        site_file.cache_clear()
 
     def signed_in(self, name, **more):
         with Board.open_accounts(self.folder).writing() as connection:

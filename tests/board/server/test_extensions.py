@@ -58,7 +58,6 @@ def test_a_team_gets_a_later_deadline(served, geval_now):
     assert places("post-deadline") == []
     grades = geval_now("show", "--by", "person", "--format", "csv")[1].splitlines()
     assert [line.split(",")[-2] for line in grades[1:]] == ["extended", ""]
-    served.build()
     assert served.browser().get(f"/submissions/{code}.html").text.count("main") > 0
     status = geval_now("status", "--format", "json")[1]
     assert status.count('"phase": "main"') == 2

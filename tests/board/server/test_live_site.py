@@ -1,82 +1,112 @@
-"""The site of a server: which pages are served while another site is built, and when that is."""
+"""The pages of a server: made when they are asked for, and never those of an earlier phase."""
 
-import time
+import threading
+from datetime import timedelta
 
+import anyio
+import httpx
 import pytest
-from serving import ADDRESS, Browser, Clock, set_keys
+from samples import output
+from serving import ADDRESS, run, set_keys
 
-from geval_py.board.database.store import Board
 from geval_py.board.operations.notices import announce
 from geval_py.board.server import live
-from geval_py.board.server.app import application
-from geval_py.board.server.context import ServerContext
 
-BUILDER = """
-import os, sys
-os.mkdir(sys.argv[2])
-open(os.path.join(sys.argv[2], "index.html"), "w").write(os.path.basename(sys.argv[2]))
-"""
+PHASES = "[{name: main, until: 2027-01-10T13:00:00Z}]"
 
 
 @pytest.fixture
-def clock():
-    return Clock()
+def views(monkeypatch):
+    """How often the state of a board was read."""
+    read = []
+    before = live.view_on
+    monkeypatch.setattr(live, "view_on", lambda *arguments, **more: read.append(1) or before(*arguments, **more))
+    return read
 
 
-@pytest.fixture
-def browser(sqlite_board, tmp_path, monkeypatch, clock):
-    """A browser of a server whose first page names its site."""
-    monkeypatch.setattr(live, "BUILDER", BUILDER)
-    monkeypatch.setattr(live, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(live, "FAILED_SECONDS", 0.05)
-    set_keys(sqlite_board, phases="[{name: main, until: 2027-01-10T13:00:00Z}]")
-    server = ServerContext(sqlite_board.folder, str(tmp_path), url=ADDRESS, clock=clock)
-    server.site.start()
-    yield Browser(application(server))
-    server.site.stop()
+def test_pages_follow_what_changes(served, views):
+    browser = served.browser()
+    assert "There are no entries yet." in browser.get("/").text
+    browser.get("/submissions.html")
+    assert len(views) == 1
+    announce(served.board, "A new test set opens on Monday", served.clock())
+    assert "opens on Monday" in browser.get("/").text
+    served.send("anna", output("test-A", 0.5))
+    assert "anna" in browser.get("/").text
+    before = len(views)
+    assert "anna" in browser.get("/data/leaderboard.test-A.csv").text
+    set_keys(served.board, title="Another title")
+    assert "Another title" in browser.get("/").text
+    assert len(views) == before + 1
+    for path in ("/missing.html", "/submissions/", "/../board.yaml", "/static/%2e%2e/board.yaml"):
+        assert browser.get(path).status_code == 404
 
 
-def test_no_page_of_an_earlier_phase_is_served_after_its_deadline(browser, clock, monkeypatch):
-    assert browser.get("/").text == "site-1"
-    monkeypatch.setattr(live, "BUILDER", "raise SystemExit('it fails')")
-    monkeypatch.setattr(live, "BUILD_SECONDS", 1)
-    clock.wait(days=1)
-    answer = browser.get("/")
-    assert (answer.status_code, "not ready yet" in answer.text, "site-1" in answer.text) == (503, True, False)
-    assert browser.get("/healthz").json()["status"] == "an earlier site is shown"
-    monkeypatch.setattr(live, "BUILDER", BUILDER)
-    monkeypatch.setattr(live, "BUILD_SECONDS", 60)
-    answer = browser.get("/")
-    assert (answer.status_code, answer.text[:5], answer.text != "site-1") == (200, "site-", True)
+def test_no_page_of_an_earlier_phase_is_served_after_its_deadline(served, monkeypatch):
+    set_keys(served.board, phases=PHASES)
+    browser = served.browser()
+    assert "This is the table of the phase “main”, which is open." in browser.get("/").text
+    monkeypatch.setattr(live, "view_on", None)
+    served.clock.wait(days=1)
+    assert browser.get("/").status_code == 500
+    monkeypatch.undo()
+    assert "This is the table of the phase “post-deadline”, which is open." in browser.get("/").text
 
 
-def test_an_unchanged_page_is_not_sent_again(browser, clock):
-    """Its ETag is that of its bytes, and a new site is never answered from memory of an earlier one."""
+def test_an_unchanged_page_is_not_sent_again(served):
+    """Its ETag is that of its bytes, and a changed page is never answered from memory of an earlier one."""
+    browser = served.browser()
     tag = browser.get("/").headers["etag"]
     for tags in (tag, f'"other", W/{tag}'):
         answer = browser.get("/", headers={"If-None-Match": tags})
         assert (answer.status_code, answer.text, answer.headers["etag"]) == (304, "", tag)
         assert answer.headers["cache-control"] == "no-cache"
-    clock.wait(days=1)
+    announce(served.board, "soon", served.clock())
     answer = browser.get("/", headers={"If-None-Match": tag})
-    assert (answer.status_code, answer.text, answer.headers["etag"] != tag) == (200, "site-2", True)
+    assert (answer.status_code, "soon" in answer.text, answer.headers["etag"] != tag) == (200, True, True)
     assert browser.get("/missing.html", headers={"If-None-Match": "*"}).status_code == 404
 
 
-def test_after_a_change_a_site_is_built_after_a_rest_and_after_a_deadline_at_once(
-    sqlite_board, browser, clock, monkeypatch
-):
-    def changed(is_changed=True):
-        announce(Board.open(sqlite_board.folder), "soon", clock())
-        before, ends = browser.get("/").text, time.monotonic() + (20 if is_changed else 1)
-        while (after := browser.get("/").text) == before and time.monotonic() < ends:
-            time.sleep(0.02)
-        assert (after != before) == is_changed
-        return after
+def test_one_reads_the_changes_and_the_others_see_the_pages_before(served, monkeypatch):
+    """But after a deadline all wait."""
+    set_keys(served.board, phases=PHASES)
+    assert served.browser().get("/").status_code == 200
+    before, reading, go_on = live.view_on, threading.Event(), threading.Event()
 
-    monkeypatch.setattr(live, "REST", 100_000)
-    changed()
-    last = changed(is_changed=False)
-    clock.wait(days=1)
-    answer = browser.get("/")
-    assert (answer.status_code, answer.text != last) == (200, True)
+    def slow(*arguments, **more):
+        reading.set()
+        go_on.wait(30)
+        return before(*arguments, **more)
+
+    async def look():
+        transport = httpx.ASGITransport(app=served.app, raise_app_exceptions=False)
+        answers = []
+
+        async def read(client):
+            answers.append((await client.get("/")).text)
+
+        async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(read, client)
+                await anyio.to_thread.run_sync(reading.wait, 30)
+                await read(client)
+                assert ["soon" in text for text in answers] == [False]
+                go_on.set()
+            assert ["soon" in text for text in answers] == [False, True]
+            answers.clear()
+            reading.clear()
+            go_on.clear()
+            served.clock.now += timedelta(days=1)
+            async with anyio.create_task_group() as tasks:
+                for _ in range(100):
+                    tasks.start_soon(read, client)
+                await anyio.to_thread.run_sync(reading.wait, 30)
+                assert (await client.get("/sign-in")).status_code == 200
+                assert answers == []
+                go_on.set()
+            assert {"post-deadline”, which is open" in text for text in answers} == {True}
+            assert len(answers) == 100
+
+    monkeypatch.setattr(live, "view_on", slow)
+    announce(served.board, "soon", served.clock())
+    run(look)

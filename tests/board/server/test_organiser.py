@@ -46,7 +46,6 @@ def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
         (303, HOME),
         (303, f"{HOME}/submissions"),
     ]
-    served.build()
     front = served.browser().get("/").text
     assert "<strong>Soon</strong>: test-B &lt;b&gt;opens&lt;/b&gt;" in front
     assert "a bigram" in front
@@ -56,7 +55,6 @@ def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
     assert organiser.post(f"{HOME}/withdraw", data={"code": code, "reason": "a copy"} | SURE).status_code == 303
     assert withdrawal(served, code) == "a copy"
     assert organiser.post(f"{HOME}/take-back", data={"number": "1"}).status_code == 303
-    served.build()
     assert "Soon" not in served.browser().get("/").text
     assert "a copy" in organiser.get(f"{HOME}/submissions").text
     home = organiser.get(HOME).text
@@ -64,7 +62,6 @@ def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
     expected = [("olga", "announce", "1"), ("olga", "note", code), ("olga", "withdraw", code)]
     assert log(served)[-4:] == [*expected, ("olga", "take-back", "1")]
     assert organiser.post(f"{HOME}/restore", data={"code": code}).status_code == 303
-    served.build()
     assert f"submissions/{code}.html" in served.browser().get("/").text
     page = organiser.get(f"{HOME}/log").text
     assert page.index("restore") < page.index("take-back")
@@ -265,7 +262,6 @@ def test_a_team_withdraws_its_own_submission_alone(served):
     assert anna.post("/me/withdraw", data={"code": code}).headers["location"] == "/me"
     assert withdrawal(served, code) == "by its team"
     assert ("anna", "withdrew", code) in log(served)
-    served.build()
     assert "anna" not in served.browser().get("/").text
 
 
@@ -297,7 +293,6 @@ def test_announcements_on_the_command_line(served, geval):
     assert geval("board", "announce", folder, "--remove", "1") == (2, "", "geval: there is no announcement 1\n")
     neither = "geval: give a text to announce, or --remove N to remove an announcement\n"
     assert geval("board", "announce", folder) == (2, "", neither)
-    served.build()
     assert (
         '<a href="https://example.org/rules" rel="nofollow noopener">the rules</a>' in served.browser().get("/").text
     )

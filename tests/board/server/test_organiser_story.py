@@ -74,7 +74,6 @@ class Course:
         for one in self.several.server.boards:
             while waiting(one.board()):
                 time.sleep(0.1)
-        self.several.build()
 
 
 @pytest.fixture

@@ -126,7 +126,6 @@ def test_how_to_submit_names_the_board_and_says_when_the_deadline_has_passed(ser
     assert late not in text
     set_keys(served.board, phases="[{name: main, until: 2027-01-10T13:00:00Z}]")
     served.clock.wait(hours=2)
-    served.build()
     assert late in served.browser().get("/submit.html").text
     assert late in served.signed_in("anna").get("/me").text
 
@@ -142,7 +141,6 @@ def test_my_page_shows_scores_places_and_states(served):
     served.send("bob", output("test-A", 0.9))
     first, better = (served.send("anna", text)["number"] for text in (output("test-A", 0.3), GOOD))
     bad = served.send("anna", BAD)["number"]
-    served.build()
     page = served.signed_in("anna").get("/me").text
     assert row_of(page, first)[3:5] == ["scored", "test-A: 3.392"]
     assert row_of(page, better)[3:5] == ["scored", "test-A: 2.038, place 2"]
@@ -175,7 +173,6 @@ def test_no_button_is_shown_that_would_be_refused(served):
     assert "Your team has no submission left today. You can still check a file: a trial does not count." in page
     assert '<input type="hidden" name="dry" value="yes">' in page
     served.clock.wait(hours=2)
-    served.build()
     page = browser.get("/me").text
     assert (page.count("name as final"), page.count("final: undo")) == (0, 0)
     assert row_of(page, one["number"])[-1] == "final"
@@ -259,7 +256,6 @@ def test_an_upload_is_scored_and_has_a_valid_receipt(served):
     assert receipt["sha256"] == told["sha256"]
     assert signed_receipts.verify("answer.json", answer.text, key) == receipt
     assert count(served.board, submissions) == 1
-    served.build()
     assert "anna" in served.browser().get("/").text
 
 
@@ -439,7 +435,6 @@ def test_a_compressed_body_is_refused_unread(served):
 
 def test_hidden_answers_are_in_no_answer(served):
     number, browser = served.send("anna", GOOD)["number"], served.signed_in("anna")
-    served.build()
     pages = ["/", "/me", f"/me/uploads/{number}", f"/api/uploads/{number}", "/healthz", "/feed.xml"]
     told = "".join(browser.get(page).text for page in pages)
     assert [word for word in words_of("test-A") if re.search(rf"\b{word}\b", told)] == []
@@ -457,7 +452,6 @@ def test_the_pages_name_nobody_but_teams(served):
     served.signed_in("alice", team="anna", email="alice@uni.example")
     served.token("alice").put(OUT, GOOD)
     served.work()
-    served.build()
     pages = ["/", "/submissions.html", "/feed.xml", "/data/submissions.json", "/data/outputs.csv"]
     told = "".join(served.browser().get(page).text for page in pages)
     assert "anna" in told
@@ -470,7 +464,6 @@ def test_the_server_works_without_the_answers(served):
     number = program.put(OUT, GOOD).json()["number"]
     served.work()
     Path(served.board.folder, "../answers").resolve().rename(Path(served.board.folder, "../elsewhere").resolve())
-    served.build()
     assert "anna" in served.browser().get("/").text
     assert state(program, number)["state"] == "scored"
     assert program.put(OUT, output("test-A", 0.3)).status_code == 201
@@ -500,7 +493,7 @@ def test_an_upload_that_is_cut_off_leaves_nothing(served, tmp_path, cut):
     part = {"type": "http.request", "body": GOOD.encode()[:cut], "more_body": True}
     assert asked(served.app, [part, {"type": "http.disconnect"}], token) == 400
     assert count(served.board, jobs) == count(served.board, blobs) == 0
-    assert [path.name for path in (tmp_path / "place").iterdir()] == ["site"]
+    assert [path.name for path in (tmp_path / "place").iterdir()] == []
     whole = {"type": "http.request", "body": GOOD.encode(), "more_body": False}
     assert asked(served.app, [whole], token) == 201
 

@@ -1,6 +1,8 @@
 """Several boards on one server: one front page, one set of accounts, one worker."""
 
+import os
 import re
+import time
 
 import pytest
 from samples import output, without_limits
@@ -12,7 +14,7 @@ from geval_py.board.database.schema import jobs, submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations import creation
 from geval_py.board.operations.submissions import add
-from geval_py.board.server import accounts, signed_receipts
+from geval_py.board.server import accounts, live, signed_receipts
 from geval_py.board.server.context import ServerContext
 from geval_py.board.server.worker import Worker
 from geval_py.errors import UsageError
@@ -55,6 +57,46 @@ def test_the_organiser_sees_an_error_in_board_yaml(several):
         file.write("colour: red\n")
     assert "The settings or the pages were not updated: " in olga.get("/course/gap/organiser").text
     assert "not updated" not in olga.get("/course/bible/organiser").text
+
+
+def test_a_board_with_an_error_in_its_settings_stops_no_other(folder, tmp_path, caplog):
+    path = folder / "gap" / "board.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text("title: [", encoding="utf-8")
+    several = Several(folder, tmp_path / "place")
+    browser = Browser(several.app)
+    for page in ("/course/gap/", "/course/gap/index.html"):
+        answer = browser.get(page)
+        assert (answer.status_code, answer.text) == (503, "The settings of the board have an error.\n")
+    assert browser.get("/course/bible/").status_code == 200
+    health = browser.get("/course/healthz")
+    expected = {"status": "/course/gap: The settings of the board have an error.", "waiting": 0}
+    assert (health.status_code, health.json()) == (200, expected)
+    front = browser.get("/course/").text
+    assert "BIBLE" in front
+    assert "gap: The settings of the board have an error." in front
+    assert [f"geval: {folder}/gap: line 1: " in message for message in caplog.messages] == [True]
+    path.write_text(text, encoding="utf-8")
+    time.sleep(live.RETRY_SECONDS)
+    assert browser.get("/course/gap/").status_code == 200
+    assert caplog.messages[-1].startswith(f"geval: note: {folder}/gap: its settings can be used again, after ")
+    assert browser.get("/course/healthz").json()["status"] == "fine"
+
+
+def test_a_board_whose_database_is_gone_stops_no_other(several, caplog):
+    browser, place = Browser(several.app), os.path.join(several.folder, "gap")
+    assert browser.get("/course/gap/").status_code == 200
+    for moved, sentence in ((f"{place}/board.sqlite", "The database of the board cannot be used."),):
+        os.rename(moved, f"{several.folder}.away")
+        for _ in range(3):
+            answer = browser.get("/course/gap/")
+            assert (answer.status_code, sentence in answer.text) == (503, True)
+        assert browser.get("/course/bible/").status_code == 200
+        assert browser.get("/course/healthz").json()["status"] == f"/course/gap: {sentence}"
+        os.rename(f"{several.folder}.away", moved)
+        assert browser.get("/course/gap/").status_code == 200
+    assert len(caplog.messages) == 2
+    assert caplog.messages[-1].endswith("its database can be used again, after 4 failures")
 
 
 def test_the_front_page_lists_the_boards(several):

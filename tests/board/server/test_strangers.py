@@ -9,11 +9,9 @@ import tarfile
 import time
 from contextlib import closing
 
-import anyio
-import httpx
 import pytest
 from samples import ON_BOTH, count, output
-from serving import ADDRESS, OWN, Served, run, set_keys
+from serving import OWN, Served, set_keys
 from sqlalchemy import select
 from starlette.routing import Route
 
@@ -144,7 +142,7 @@ def test_a_form_that_stalls_is_given_up(served, address, tmp_path, monkeypatch, 
     assert statuses(answer) == [408]
     assert b"No data arrived for 0.3 seconds." in answer
     assert served.server.receiving.total() == 0
-    assert [one.name for one in (tmp_path / "place").iterdir()] == ["site"]
+    assert [one.name for one in (tmp_path / "place").iterdir()] == []
 
 
 @pytest.mark.parametrize("path", ["/me/upload", "/me/tokens"])
@@ -190,32 +188,6 @@ def test_no_address_has_a_number_beyond_the_database(served, caplog, digits):
     for values in ({"more": "9" * digits}, {"until": "9999-12-31T23:59:59-14:00"}):
         assert olga.post("/organiser/extend", data={"team": "anna", "reason": "ill", **values}).status_code == 422
     assert caplog.messages == []
-
-
-def test_readers_who_wait_for_the_pages_of_a_phase_hold_up_nobody(served):
-    """At a deadline everybody looks at the leaderboard, while the last uploads arrive."""
-    served.server.site.is_current = lambda: ready
-    ready, answers = False, []
-
-    async def read(client):
-        answers.append(await client.get("/"))
-
-    async def look():
-        nonlocal ready
-        transport = httpx.ASGITransport(app=served.app, raise_app_exceptions=False)
-        async with (
-            httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client,
-            anyio.create_task_group() as tasks,
-        ):
-            for _ in range(100):
-                tasks.start_soon(read, client)
-            await anyio.sleep(0.1)
-            assert (await client.get("/sign-in")).status_code == 200
-            assert answers == []
-            ready = True
-
-    run(look)
-    assert [one.status_code for one in answers] == [200] * 100
 
 
 def test_what_comes_from_one_network_has_one_count(served, monkeypatch):

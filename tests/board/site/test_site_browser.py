@@ -10,7 +10,6 @@ from playwright.sync_api import expect
 
 from geval_py.board.ranking.views import Figures
 from geval_py.board.site.files import write_site
-from geval_py.board.site.pages import pages
 
 PAGES = (
     "index.html", "progress.test-A.html", "parameters.test-A.html", "compare.test-A.html", "submissions.html",
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.no_cover  # tests drive the browser: all of ours that r
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site") / "public"
-    write_site(str(folder), pages(site_views.view()))
+    write_site(str(folder), site_views.made(site_views.view()).items())
     return folder
 
 
@@ -86,7 +85,7 @@ def with_more_columns():
 
 
 def test_no_column_is_cut_off_with_two_more_metrics(open_address, tmp_path):
-    write_site(str(tmp_path / "public"), pages(with_more_columns()))
+    write_site(str(tmp_path / "public"), site_views.made(with_more_columns()).items())
     page = open_address(f"{(tmp_path / 'public').as_uri()}/index.html", width=1280)
     for name in (
         "index.html",
@@ -105,7 +104,7 @@ def test_no_column_is_cut_off_with_two_more_metrics(open_address, tmp_path):
 @pytest.fixture(scope="module")
 def site_with_phases(tmp_path_factory):
     folder = tmp_path_factory.mktemp("phases") / "public"
-    write_site(str(folder), pages(site_views.view(changes={"phases": site_views.PHASES})))
+    write_site(str(folder), site_views.made(site_views.view(changes={"phases": site_views.PHASES})).items())
     return folder
 
 
@@ -237,7 +236,7 @@ def test_submissions_of_different_phases_were_not_compared(browser, tmp_path):
     view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
     main = view.standings["test-A", "main"].entries
     late = {("test-A", "post-deadline"): replace(view.standings["test-A", "post-deadline"], entries=main[:1])}
-    write_site(str(tmp_path / "public"), pages(replace(view, standings={**view.standings, **late})))
+    write_site(str(tmp_path / "public"), site_views.made(replace(view, standings={**view.standings, **late})).items())
     page = browser.new_page()
     page.goto(f"{(tmp_path / 'public').as_uri()}/compare.test-A.html#{main[0].code},{main[1].code}")
     assert "They were not compared line by line, because they are not in one leaderboard." in page.inner_text("main")

@@ -10,7 +10,6 @@ from site_views import Reader, html_of, made
 from geval_py.board.ranking import leaderboard
 from geval_py.board.settings import Phase
 from geval_py.board.site.rendering import span
-from geval_py.cli.board import pages as shown_by
 from geval_py.errors import ConfigError
 
 MARKDOWN = """\
@@ -71,10 +70,8 @@ def test_a_deadline_stands_as_a_moment_and_the_time_left_is_for_a_script():
 
 def test_pages_and_shell_have_one_word_for_groups():
     standings = site_views.view().standings["test-A", ""]
-    names = {column.name for column in shown_by.columns_of(standings)}
-    headings = {heading for _, _, heading in leaderboard.page_columns(standings)}
-    assert "group" in names
-    assert "Group" in headings
+    assert "group" in {column.heading for column in leaderboard.shown_columns(standings)}
+    assert "group" in {column.heading for column in leaderboard.page_columns(standings)}
     for path, text in html_of(made(site_views.view())).items():
         assert "cluster" not in Reader(text).words.lower(), path
 
