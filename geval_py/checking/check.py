@@ -39,7 +39,6 @@ from geval_py.errors import (
 from geval_py.reading import files, lines, wordprobs
 from geval_py.reading.challenge import sets_of_length
 from geval_py.reading.outputs import output_at
-from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.scoring.blocks import Progress, ProgressOf, map_blocks, no_progress
 from geval_py.tables.numbers import counted
 from geval_py.text import named, nearest, shorten, visible
@@ -336,7 +335,7 @@ def _sum_up(
     if counts["W221"]:
         remedies["W206"] = "Leave the fragments out (W221); --fix would add them to the words, and so does not."
     problems: list[Problem] = []
-    no_guess, answered = counts["answers"] * DEFAULT_BITS * math.log(2), counts["answers"] >= word_checks.MIN_LINES
+    no_guess, answered = counts["answers"] * target.bits * math.log(2), counts["answers"] >= word_checks.MIN_LINES
     is_worse = no_guess < total.loss < math.inf and not math.isclose(total.loss, no_guess)
     if answered and is_worse and not any(counts[code] for code in codes):
         words = set(total.words)
@@ -350,7 +349,9 @@ def _sum_up(
     for rule in RULES:
         if counts[rule.code] and rule.code in codes:
             places = (
-                entry if isinstance(entry, Place) else place_of(rule.code, entry[1], entry[0], *entry[2:])
+                entry
+                if isinstance(entry, Place)
+                else place_of(rule.code, entry[1], entry[0], *entry[2:], bits=target.bits)
                 for entry in kept.get(rule.code, ())
             )
             share = min(1.0, counts[rule.code] / max(1, total.lines))

@@ -21,7 +21,7 @@ NAMES = {
 }
 
 
-def place_of(code: str, text: str, line: int, *more: Any) -> Place:
+def place_of(code: str, text: str, line: int, *more: Any, bits: int = schemes.DEFAULT_BITS) -> Place:
     """Return the place of a rule's problem on a line; ``more`` is what was found there, such as the expected word.
 
     On a very long line, it is the beginning. A malformed line is parsed whatever its length, because its error stops
@@ -32,7 +32,7 @@ def place_of(code: str, text: str, line: int, *more: Any) -> Place:
         # Imported here: a well-formed file does not need the kernel's twin.
         from geval_py.scoring.kernel.reference import error_kind, malformed_error
 
-        error = malformed_error(text, schemes.DEFAULT_BITS, line)
+        error = malformed_error(text, bits, line)
         message = error.hint
         if error_kind(error) == NOT_A_NUMBER and error.token:
             kind, advice = wordprobs.number_mistake(error.token)

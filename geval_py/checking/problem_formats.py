@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -37,30 +37,38 @@ def as_text(report: Report, *, colour: bool = False, width: int | None = None, l
     On a terminal of a ``width``, excerpts and sentences fit into it. With ``links``, codes of rules are links.
     """
     lines: list[str] = []
-    dim, plain = (DIM, PLAIN) if colour else ("", "")
     for path, problems in groupby(report.problems, key=lambda problem: problem.path):
         lines.append(visible(path))
         for problem in problems:
-            rule, extent = problem.rule, _extent(problem)
-            code = link(rule.code, rule.address) if links else rule.code
-            head = f"  {COLOURS[rule.severity] if colour else ''}{code} {rule.name} ({rule.severity}){plain}"
-            lines += [f"{head}: {extent}" if extent else head, f"    {visible(problem.summary)}"]
-            for place in problem.places[:1]:
-                if place.line or place.message != problem.summary:
-                    lines.append(f"    {_position(problem.path, place)}: {visible(place.message)}")
-                    column, text = max(1, place.column), place.text
-                    drawn = excerpt(text, column) if width is None else picture(text, column, width - 8)
-                    lines += [f"      {dim}| {line}{plain}" for line in drawn.split("\n") if text]
-            numbers = list(dict.fromkeys(str(place.line) for place in problem.places))
-            more = problem.count - len(numbers)
-            if numbers[1:]:
-                also = f"also on line{'s' if more or numbers[2:] else ''} {', '.join(numbers[1:])}"
-                lines.append(f"    {also} and {more:,} more" if more else f"    {also}")
-            elif extent and more:
-                lines.append(f"    and {counted(more, 'more line')}")
-            lines += [f"    To fix: {_what_to_do(rule, problem)}", ""]
+            lines += [*problem_lines(problem, colour=colour, width=width, links=links), ""]
     lines.append(report.summary)
     return escape_commands("".join(fitted(lines, width)))
+
+
+def problem_lines(
+    problem: Problem, *, colour: bool = False, width: int | None = None, links: bool = False
+) -> Iterator[str]:
+    """Yield the lines that tell people about a problem, without the file's name."""
+    dim, plain = (DIM, PLAIN) if colour else ("", "")
+    rule, extent = problem.rule, _extent(problem)
+    code = link(rule.code, rule.address) if links else rule.code
+    head = f"  {COLOURS[rule.severity] if colour else ''}{code} {rule.name} ({rule.severity}){plain}"
+    yield f"{head}: {extent}" if extent else head
+    yield f"    {visible(problem.summary)}"
+    for place in problem.places[:1]:
+        if place.line or place.message != problem.summary:
+            yield f"    {_position(problem.path, place)}: {visible(place.message)}"
+            column, text = max(1, place.column), place.text
+            drawn = excerpt(text, column) if width is None else picture(text, column, width - 8)
+            yield from (f"      {dim}| {line}{plain}" for line in drawn.split("\n") if text)
+    numbers = list(dict.fromkeys(str(place.line) for place in problem.places))
+    more = problem.count - len(numbers)
+    if numbers[1:]:
+        also = f"also on line{'s' if more or numbers[2:] else ''} {', '.join(numbers[1:])}"
+        yield f"    {also} and {more:,} more" if more else f"    {also}"
+    elif extent and more:
+        yield f"    and {counted(more, 'more line')}"
+    yield f"    To fix: {_what_to_do(rule, problem)}"
 
 
 def as_concise(report: Report) -> str:

@@ -156,7 +156,8 @@ RULES = (
     Rule(
         "E115", "wrong-vector-length", "a line without colons does not have one number per bucket",
         "GEval says `Unexpected data [unexpected number of log probs]` and stops.",
-        "Write `word:probability` entries, or as many log probabilities as there are buckets (1024).",
+        "Write `word:probability` entries, or as many log probabilities as there are buckets (1024, or 256 for "
+        "PerplexityHashed8).",
         has=kernel.WRONG_LENGTH,
     ),
     Rule(

@@ -26,6 +26,7 @@ from geval_py.reading.files import ANSWERS_ALONE, File
 from geval_py.reading.lines import LineReader, decode_lines, first_name
 from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, find_outputs
 from geval_py.reading.preparation import Preparation
+from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.splits import (
     EXPECTED_FILE,
     INPUT_FILE,
@@ -61,6 +62,7 @@ class Target(NamedTuple):
     is not known, and lines are no distributions; not ``has_metric``: no metric is named, and the rules of word gaps
     apply. ``training`` is the file with the training set's answers.
     ``reader`` is a metric that cannot read vectors, ``pointless`` are the rules without a meaning for the metrics.
+    A vector has a number for each of 2 to the power of ``bits`` buckets.
     ``challenge`` is the folder of the options, ``notes`` say what is not known of them, and what is checked instead.
     """
 
@@ -82,6 +84,7 @@ class Target(NamedTuple):
     reader: Metric | None = None
     pointless: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
+    bits: int = DEFAULT_BITS
 
     @property
     def output(self) -> str:
@@ -442,6 +445,7 @@ def _with_metrics(target: Target, task: config.Task, path: str) -> Target:
     target = target._replace(
         words_are_plain=not (schemes[0].text_flags or of_shares),
         reader=next((metric for metric in metrics if metric.has_entries), None),
+        bits=next((metric.bits for metric in metrics if metric.bits), DEFAULT_BITS),
     )
     if all(metric.needs_vocabulary or not metric.is_of_words for metric in metrics) and _has_classes(target):
         from geval_py.scoring.metrics.exact import class_or_entries  # as where a line is the probability of 1

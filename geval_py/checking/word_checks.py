@@ -81,10 +81,11 @@ class Findings:
     the numbers in ``firsts``. ``places`` holds the first ``max_places`` lines: number, text, and what else the rule's
     function of places takes. ``texts`` and ``words`` are those of the lines of the file's head, and of the answers
     beside them; ``advice`` is that on the numbers of the lines that are the places of E119. ``loss`` is the sum of
-    the lines that have an answer, in nats.
+    the lines that have an answer, in nats. ``bits`` are those of the buckets.
     """
 
     max_places: int
+    bits: int = DEFAULT_BITS
     lines: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     places: dict[str, list[tuple[Any, ...] | Place]] = field(default_factory=dict)
@@ -101,7 +102,8 @@ class Findings:
         if len(kept) < self.max_places:
             text, line = lines.text(index), lines.block.first_line + index
             is_long = len(text) > places.MAX_LINE
-            kept.append(places.place_of(code or name, text, line, *more) if is_long else (line, text, *more))
+            place = (line, text, *more)
+            kept.append(places.place_of(code or name, text, line, *more, bits=self.bits) if is_long else place)
 
     def extend(self, later: Findings) -> None:
         """Add what was found in the next lines."""
@@ -151,8 +153,8 @@ def begin_block(lines: BlockLines, findings: Findings, *, all_malformed: bool) -
 
 def check_words(block: Block, target: Target, max_places: int) -> Findings:
     """Check lines of distributions over words."""
-    findings = Findings(max_places)
-    losses, flags = backends.score_lines(block.outputs, block.expected, DEFAULT_BITS, block.first_line)
+    findings = Findings(max_places, target.bits)
+    losses, flags = backends.score_lines(block.outputs, block.expected, target.bits, block.first_line)
     kinds = Counter(flags)  # the number of lines with each combination of flags
     present = 0
     for kind in kinds:

@@ -119,7 +119,7 @@ def process(arguments: JsonDocument, limits: JsonDocument, place: str) -> JsonDo
         if parcel.digest in arguments["earlier"] or (left is not None and max(hidden.values(), default=1) > left):
             return {"problems": [], "reason": "", "scored": []}
         wanted = [(output.test, output.file, arguments["metrics"]) for output in parcel.outputs]
-    problems = check(parcel, arguments["challenge"], arguments["answers"], limits["bytes"])
+    problems = check(parcel, arguments, limits["bytes"])
     problems += ({"rule": "note", "severity": "note", "path": parcel.name, "summary": note} for note in parcel.notes)
     errors = [problem for problem in problems if problem["severity"] == "error"]
     if errors:
@@ -149,37 +149,41 @@ def _expected(challenge: str, answers: str, test: str, limit: int) -> tuple[File
         raise _challenge_fault(error, test) from error
 
 
-def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[JsonDocument]:
+def check(parcel: Parcel, arguments: JsonDocument, max_bytes: int) -> list[JsonDocument]:
     """Check all outputs by the rules of ``geval check`` that need no answers; return the problems as documents."""
     from geval_py.board.intake.sources import FREE_BYTES, MAX_RATIO
     from geval_py.checking.check import check_targets
-    from geval_py.checking.problem_formats import problem_document
+    from geval_py.checking.problem_formats import problem_document, problem_lines
     from geval_py.checking.rules import RULES
 
     rules = frozenset(rule.code for rule in RULES if not rule.needs_answers)
     paths = {file.name: file.path for file in parcel.files}
     problems: list[JsonDocument] = []
     for output in parcel.outputs:
-        path, (expected, most) = paths[output.file], _expected(challenge, answers, output.test, max_bytes)
+        path = paths[output.file]
+        expected, most = _expected(arguments["challenge"], arguments["answers"], output.test, max_bytes)
         most = min(most, FREE_BYTES + MAX_RATIO * os.path.getsize(path))
+        target = target_of(path, expected, arguments, most)
         try:
-            checked = check_targets([target_of(path, expected, challenge, most)], rules, max_bytes=most)
+            checked = check_targets([target], rules, max_bytes=most)
         except UsageError as error:  # this machine lacks what reads the format
             reason = f"`{visible(output.file)}` cannot be read here: {visible(str(error))}"
             raise FailedError(reason) from error
         if checked.unreadable:
             raise _challenge_fault(checked.unreadable[0], output.test)
-        problems += (problem_document(replace(one, path=output.file)) for one in checked.problems)
+        for problem in checked.problems:
+            renamed = replace(problem, path=output.file)
+            problems.append(problem_document(renamed) | {"text": "\n".join(problem_lines(renamed))})
     return problems
 
 
-def target_of(path: str, expected: File, challenge: str, max_bytes: int) -> Target:
+def target_of(path: str, expected: File, arguments: JsonDocument, max_bytes: int) -> Target:
     """Return the target of the checks; of the answers only the number of lines is used."""
     from geval_py.checking.targets import Target, with_options
 
-    target = Target(output_at(path).file, challenge=challenge, expected=expected)
+    target = Target(output_at(path).file, challenge=arguments["challenge"], expected=expected)
     target.file.max_bytes = max_bytes
-    return with_options(target)._replace(words_are_plain=False)
+    return with_options(target, [arguments["metric"]])._replace(words_are_plain=False)
 
 
 def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: JsonDocument) -> list[Scored]:

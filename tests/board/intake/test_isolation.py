@@ -143,6 +143,15 @@ def test_an_error_of_the_checker_rejects_and_nothing_is_scored(look, data, reaso
     findings = look({OUT: data})
     assert (findings.scored, findings.state, findings.reason) == ((), "rejected", reason)
     assert {problem["path"] for problem in findings.problems} == {OUT}
+    text = findings.problems[0]["text"]  # as geval check tells it
+    assert (text.startswith(f"  {reason[-5:-1]} "), "\n    To fix: " in text) == (True, True)
+
+
+def test_a_vector_has_as_many_numbers_as_the_metric_has_buckets(look, settings):
+    """Those of board.yaml, whatever the metric of the challenge."""
+    vectors = b"".join(b" ".join([b"-5.545"] * 256) + NL for _ in range(212))
+    findings = look({OUT: vectors}, replace(settings, metric="PerplexityHashed8", also=()))
+    assert (findings.reason, round(findings.scored[0].score)) == ("", 256)
 
 
 def test_the_rules_that_need_the_answers_are_left_out(look):
