@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
-from ipaddress import ip_network
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -48,7 +47,6 @@ MAX_DIGITS, MAX_NUMBER = 15, 10**15
 VARIANTS = 5  # the default number of outputs for one test
 DIGITS = 4  # the default number of significant digits of a score
 STEP = 0.1  # nats: 10 % of a perplexity
-ACCOUNTS_FILE = "accounts.sqlite"
 T = TypeVar("T")
 _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
 
@@ -218,14 +216,6 @@ _DOMAIN = _matching(
 )
 
 
-def _network(written: str) -> str:
-    try:
-        ip_network(written)
-    except ValueError as error:
-        raise ValueError("must list addresses or networks of proxies, such as 127.0.0.1 or 10.0.0.0/8") from error
-    return written
-
-
 _PROVIDERS = partial(
     _distinct, "slug", "must give each provider a different name, with a letter or digit from a to z or 0 to 9"
 )
@@ -271,8 +261,7 @@ class ServerSettings:
     """The settings of a board's server: the most bytes of an upload, and the most uploads of a team in an hour.
 
     Accounts are told by ``mail`` what became of their uploads. Accounts of the providers ``sign_in`` may sign in. Who
-    has no account and no invitation makes one if the domain of their e-mail address is in ``open``. ``proxies`` are
-    the addresses or networks whose ``X-Forwarded-For`` is believed.
+    has no account and no invitation makes one if the domain of their e-mail address is in ``open``.
     """
 
     upload: Positive = 200_000_000
@@ -280,7 +269,6 @@ class ServerSettings:
     sign_in: Annotated[tuple[Provider, ...], AfterValidator(_PROVIDERS)] = ()
     open: tuple[Annotated[str, _DOMAIN], ...] = ()
     mail: Mail | None = None
-    proxies: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
 
     def is_open_to(self, email: str) -> bool:
         """Whether an address that a provider has verified may make an account.
@@ -338,6 +326,7 @@ class BoardSettings:
     challenge: Text
     answers: Text
     database: Text = "board.sqlite"
+    accounts: str = ""
     metric: WrittenMetric
     also: tuple[WrittenMetric, ...] = ()
     tests: Annotated[tuple[Annotated[Test, AfterValidator(_checked_test)], ...], BeforeValidator(_named_tests)]
@@ -443,27 +432,6 @@ def read_text(path: str) -> str:
         raise UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
         raise UnreadableFileError(path=path, reason="it is not UTF-8 text") from error
-
-
-@dataclass(frozen=True, kw_only=True)
-class SharedSettings:
-    """The settings in boards.yaml, which several boards of a folder share."""
-
-    title: str = ""
-    url: str = ""
-    database: Text = ACCOUNTS_FILE
-    server: ServerSettings = ServerSettings()
-
-
-def shared_settings(path: str) -> BoardSettings:
-    """Read boards.yaml; without this file the defaults hold.
-
-    Raises UnreadableFileError, and ConfigError with all errors.
-    """
-    shared = _read(SharedSettings, path, read_text(path) or "{}") if os.path.exists(path) else SharedSettings()
-    values = {field.name: getattr(shared, field.name) for field in fields(shared)}
-    values["title"] = shared.title or os.path.basename(os.path.dirname(path))
-    return BoardSettings(**values, challenge="", answers="", metric="", tests=())
 
 
 KEYS = [

@@ -144,6 +144,7 @@ def tables_made_once():
         if connection.dialect.name == "sqlite" and not inspect(connection).get_table_names():
             for statement in made:
                 connection.exec_driver_sql(statement)
+            connection.exec_driver_sql("UPDATE board SET key = lower(hex(randomblob(8)))")
         else:
             really(connection)
 

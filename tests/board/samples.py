@@ -10,6 +10,8 @@ import pytest
 from sqlalchemy import func, select
 
 from geval_py.board.database.store import Board
+from geval_py.board.people import schema as people_schema
+from geval_py.board.people.store import accounts_of
 
 # Where the two databases differ, in types, locks and errors, a test runs on both without --long too.
 ON_BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
@@ -36,7 +38,8 @@ def frozen(path, text):
 
 def count(board, table):
     """The number of a table's rows."""
-    with board.reading() as connection:
+    store = accounts_of(board).database if table.metadata is people_schema.METADATA else board
+    with store.reading() as connection:
         return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 

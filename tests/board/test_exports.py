@@ -18,15 +18,17 @@ from sqlalchemy import insert, select
 from geval_py.board.database.schema import METADATA, scanned
 from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.exports import PLACES, export, import_board, write_archive
-from geval_py.board.operations import creation, notices
+from geval_py.board.operations import audit, creation, notices
 from geval_py.board.operations import submissions as moderating
 from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.status import outdated
 from geval_py.board.operations.submissions import add
 from geval_py.board.operations.teams import extend
+from geval_py.board.people import accounts
+from geval_py.board.people.store import accounts_of
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.references import references_of
-from geval_py.board.server import accounts, queue, signed_receipts, uploads
+from geval_py.board.server import queue, signed_receipts, uploads
 from geval_py.errors import CorruptFileError, DataError, UnreadableFileError, UsageError
 
 CANARY = "canary0f4e"
@@ -76,23 +78,18 @@ def filled(board, submission, tmp_path):
 
 def uploaded(board, tmp_path):
     """Invite somebody, who signs in and uploads a file, which waits."""
+    with accounts_of(board).writing() as people:
+        account = accounts.invite(people, "eve-of-the-server", now=NOW).account
     with board.writing() as connection:
-        account = accounts.accept(connection, accounts.invite(connection, "eve-of-the-server", now=NOW).secret, NOW)
-        accounts.issue(connection, accounts.SESSION, NOW, account_id=account.id)
-        accounts.make_token(connection, account.id, now=NOW)
-        accounts.issue(connection, accounts.SIGN_IN, NOW)
-        notices.mail_invitation(connection, account.id, "eve@school.example", "https://board.example", NOW)
-        site = "https://school.example"
-        identity = accounts.Identity(issuer=site, subject="1", email="", name="")
-        accounts.identified(connection, identity, account.id, NOW)
-        accounts.log(connection, account.name, "signed in", now=NOW)
+        notices.mail_invitation(connection, account.id, "", "https://board.example", NOW)
+        audit.log(connection, account.label, "withdrew", now=NOW)
         queue.ask_to_rescore(connection, account.name, NOW, dry=True)
     path, text = tmp_path / "upload", output("test-A", 0.6)
     write(path, text)
     digest = hashlib.sha256(text.encode()).hexdigest()
     names = {"name": "out.tsv", "test": "test-A", "sha256": digest, "bytes": len(text), "dry": False}
     key = signed_receipts.signing_key(board.folder)
-    uploads.accept(board, account, str(path), key, arrived=NOW, most=9, **names)
+    uploads.accept(board, account, str(path), key, arrived=NOW, **names)
 
 
 def rows(board):

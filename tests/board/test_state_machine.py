@@ -28,7 +28,9 @@ from geval_py.board.database.schema import announcements
 from geval_py.board.exports import export
 from geval_py.board.operations import rescoring, submissions
 from geval_py.board.operations.notices import announce, take_back
-from geval_py.board.server import accounts, uploads
+from geval_py.board.people import accounts
+from geval_py.board.people.store import accounts_of
+from geval_py.board.server import uploads
 from geval_py.board.server.worker import Worker
 
 QUICK_STEPS, LONG_STEPS = 200, 100_000  # on each database
@@ -269,9 +271,8 @@ class BoardMachine(Machine):
         """Return the account of a team, which is made if it is not there."""
         team = name.casefold()
         if team not in self.accounts:
-            with self.board.writing() as connection:
-                secret = accounts.invite(connection, name, now=self.now).secret
-                self.accounts[team] = accounts.accept(connection, secret, self.now)
+            with accounts_of(self.board).writing() as people:
+                self.accounts[team] = accounts.invite(people, name, now=self.now).account
             self.model.names.setdefault(team, name)
         return self.accounts[team]
 

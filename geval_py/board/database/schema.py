@@ -5,8 +5,10 @@
                                    └──< disclosures >──┘      the public scores
                                    └──< history >──────┘      earlier scores
 
-    submitters ──< accounts ──< secrets                            the server's: who may sign in
-          └──────< jobs                                             what was sent, and the work on it
+    submitters ──< jobs                                             what was sent, and the work on it
+
+The accounts of a server are tables of their own (geval_py.board.people.schema), which a board refers to by the name
+of a team and by the id of an account, both texts.
 
 An output is one file of a submission, for one test. An evaluation is one content scored with one metric; all outputs
 with that content share it. An output's evaluation is in ``scores``, earlier ones are in ``history``.
@@ -15,6 +17,7 @@ with that content share it. An output's evaluation is in ``scores``, earlier one
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from secrets import token_hex
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
@@ -37,7 +40,6 @@ from sqlalchemy import (
     UniqueConstraint,
     false,
     text,
-    true,
 )
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
@@ -46,7 +48,6 @@ from geval_py.board.submission import STATES
 
 SCORED, REJECTED, FAILED = STATES
 Kind: TypeAlias = TypeEngine[Any] | type[TypeEngine[Any]]
-ROLES = (ORGANISER, SUBMITTER, READER) = ("organiser", "submitter", "reader")
 
 
 class Moment(TypeDecorator[datetime]):
@@ -114,11 +115,17 @@ METADATA = MetaData(
 
 def _table(name: str, *items: SchemaItem) -> Table:
     """Make a table; without another primary key it has an ``id``."""
+    return make_table(METADATA, name, *items)
+
+
+def make_table(metadata: MetaData, name: str, *items: SchemaItem) -> Table:
+    """Make a table of other metadata; without another primary key it has an ``id``."""
     has_key = any(isinstance(item, Column) and item.primary_key for item in items)
-    return Table(name, METADATA, *([] if has_key else [_key("id", Integer)]), *items)
+    return Table(name, metadata, *([] if has_key else [key_column("id", Integer)]), *items)
 
 
-def _key(name: str, kind: Kind, **more: Any) -> Column[Any]:
+def key_column(name: str, kind: Kind, **more: Any) -> Column[Any]:
+    """Make a column of the primary key."""
     return Column(name, kind, primary_key=True, **more)
 
 
@@ -127,15 +134,16 @@ def _reference(name: str, table: str, *, nullable: bool = False, primary_key: bo
     return Column(name, key, nullable=nullable, primary_key=primary_key)
 
 
-def _columns(kind: Kind, *names: str, nullable: bool = False, **more: Any) -> list[Column[Any]]:
+def columns_of(kind: Kind, *names: str, nullable: bool = False, **more: Any) -> list[Column[Any]]:
+    """Make columns of a kind."""
     return [Column(name, kind, nullable=nullable, **more) for name in names]
 
 
 # ``key`` is the casefolded name (intake.identity), the same for names that look the same; ``name`` is as first given.
 submitters = _table(
     "submitters",
-    *_columns(SafeText, "key", unique=True),
-    *_columns(SafeText, "name"),
+    *columns_of(SafeText, "key", unique=True),
+    *columns_of(SafeText, "name"),
 )
 
 # One submission, stored in one transaction. ``code``, 12 hexadecimal digits, names it on pages and receipts.
@@ -148,18 +156,18 @@ submitters = _table(
 # ``final`` is when the submitter named it as one that decides.
 submissions = _table(
     "submissions",
-    *_columns(String(12), "code", unique=True),
+    *columns_of(String(12), "code", unique=True),
     _reference("submitter_id", "submitters"),
-    *_columns(SafeText, "name", "source", "charge", "scorer"),
-    *_columns(SafeText, "description", "author", "affiliation", "revision", server_default=""),
-    *_columns(SafeText, "arrived_by", "reason", "aside", "checked_with", "remark", "withdrawal", server_default=""),
-    *_columns(String(64), "digest"),
-    *_columns(Moment, "arrived", "added"),
-    *_columns(String(8), "state"),
-    *_columns(Boolean, "baseline", server_default=false()),
-    *_columns(Integer, "cost", server_default="1"),
-    *_columns(SafeJson, "tags", "params", "links", "problems"),
-    *_columns(Moment, "withdrawn", "final", nullable=True),
+    *columns_of(SafeText, "name", "source", "charge", "scorer"),
+    *columns_of(SafeText, "description", "author", "affiliation", "revision", server_default=""),
+    *columns_of(SafeText, "arrived_by", "reason", "aside", "checked_with", "remark", "withdrawal", server_default=""),
+    *columns_of(String(64), "digest"),
+    *columns_of(Moment, "arrived", "added"),
+    *columns_of(String(8), "state"),
+    *columns_of(Boolean, "baseline", server_default=false()),
+    *columns_of(Integer, "cost", server_default="1"),
+    *columns_of(SafeJson, "tags", "params", "links", "problems"),
+    *columns_of(Moment, "withdrawn", "final", nullable=True),
     CheckConstraint(f"state IN {STATES}", name="state"),
     Index(None, "submitter_id", "arrived"),
     Index(None, "digest"),
@@ -169,9 +177,9 @@ submissions = _table(
 files = _table(
     "files",
     _reference("submission_id", "submissions"),
-    *_columns(SafeText, "name"),
-    *_columns(String(64), "sha256", index=True),
-    *_columns(BigInteger, "bytes"),
+    *columns_of(SafeText, "name"),
+    *columns_of(String(64), "sha256", index=True),
+    *columns_of(BigInteger, "bytes"),
     UniqueConstraint("submission_id", "name"),
 )
 
@@ -179,18 +187,18 @@ files = _table(
 exceptions = _table(
     "exceptions",
     _reference("submitter_id", "submitters", primary_key=True),
-    _key("phase", Text),
-    *_columns(Moment, "until", nullable=True),
-    *_columns(Integer, "more", server_default="0"),
-    *_columns(SafeText, "reason"),
+    key_column("phase", Text),
+    *columns_of(Moment, "until", nullable=True),
+    *columns_of(Integer, "more", server_default="0"),
+    *columns_of(SafeText, "reason"),
 )
 
 # The content of files by digest, compressed by Zstandard as one stream and cut into parts.
 blobs = _table(
     "blobs",
-    _key("sha256", String(64)),
-    _key("part", Integer),
-    *_columns(LargeBinary, "data"),
+    key_column("sha256", String(64)),
+    key_column("part", Integer),
+    *columns_of(LargeBinary, "data"),
 )
 
 # An output for a test. ``variant`` is its name without folder, ``out`` and endings: "" or "model=a,k=3".
@@ -199,9 +207,9 @@ outputs = _table(
     "outputs",
     _reference("submission_id", "submissions"),
     _reference("file_id", "files"),
-    *_columns(SafeText, "test", "variant"),
-    *_columns(SafeJson, "params"),
-    *_columns(String(64), "output_sha256"),
+    *columns_of(SafeText, "test", "variant"),
+    *columns_of(SafeJson, "params"),
+    *columns_of(String(64), "output_sha256"),
     UniqueConstraint("submission_id", "test", "variant"),
 )
 
@@ -212,18 +220,18 @@ outputs = _table(
 # 95 % interval.
 evaluations = _table(
     "evaluations",
-    *_columns(SafeText, "test", "metric", "version", "signature"),
-    *_columns(String(64), "output_sha256", "reference"),
-    *_columns(Integer, "lines"),
-    *_columns(Double, "score", "low", "high", nullable=True),
-    *_columns(LargeBinary, "losses", "documents", nullable=True),
-    *_columns(Moment, "made"),
+    *columns_of(SafeText, "test", "metric", "version", "signature"),
+    *columns_of(String(64), "output_sha256", "reference"),
+    *columns_of(Integer, "lines"),
+    *columns_of(Double, "score", "low", "high", nullable=True),
+    *columns_of(LargeBinary, "losses", "documents", nullable=True),
+    *columns_of(Moment, "made"),
     UniqueConstraint("test", "output_sha256", "reference", "metric", "version"),
 )
 scores = _table(
     "scores",
     _reference("output_id", "outputs", primary_key=True),
-    _key("metric", Text),
+    key_column("metric", Text),
     _reference("evaluation_id", "evaluations"),
     Index(None, "evaluation_id"),
 )
@@ -233,8 +241,8 @@ history = _table(
     "history",
     _reference("output_id", "outputs"),
     _reference("evaluation_id", "evaluations"),
-    *_columns(SafeText, "metric", "reason"),
-    *_columns(Moment, "replaced"),
+    *columns_of(SafeText, "metric", "reason"),
+    *columns_of(Moment, "replaced"),
     Index(None, "output_id"),
 )
 
@@ -243,10 +251,10 @@ comparisons = _table(
     "comparisons",
     _reference("one_id", "evaluations", primary_key=True),
     _reference("other_id", "evaluations", primary_key=True),
-    _key("samples", Integer),
+    key_column("samples", Integer),
     # SQLite's integers have 64 bits anyway.
-    _key("seed", BigInteger().with_variant(Integer(), "sqlite")),
-    *_columns(Double, "p"),
+    key_column("seed", BigInteger().with_variant(Integer(), "sqlite")),
+    *columns_of(Double, "p"),
 )
 
 # The public figures of an output, which rank it: those of its evaluation (with a ladder, perhaps of an earlier
@@ -254,65 +262,24 @@ comparisons = _table(
 disclosures = _table(
     "disclosures",
     _reference("output_id", "outputs", primary_key=True),
-    _key("metric", Text),
+    key_column("metric", Text),
     _reference("evaluation_id", "evaluations"),
-    *_columns(Double, "value", "low", "high", nullable=True),
+    *columns_of(Double, "value", "low", "high", nullable=True),
 )
 
 # The paths that were scanned, each with its fingerprint when it was stored. ``outcome`` is "received", or what the
 # outcome depended on: the same path is tried again once that has changed.
 scanned = _table(
     "scanned",
-    _key("path", Text),
-    *_columns(SafeText, "fingerprint", "outcome"),
+    key_column("path", Text),
+    *columns_of(SafeText, "fingerprint", "outcome"),
 )
 
 # What the organiser announces on the pages and in the feed, in Markdown.
 announcements = _table(
     "announcements",
-    *_columns(Moment, "moment"),
-    *_columns(SafeText, "text"),
-)
-
-# Who may sign in to the board's server, from their invitation on; ``joined`` is when they first did. ``key`` is the
-# casefolded name. The ``scope`` of a name that the organiser gave is 0; another name is that of the team with this id
-# alone. ``made_by`` is the account that invited them, if any. An account submits as ``submitter_id``, its team, whose
-# ``owner`` may invite others into it; organisers and readers may have none.
-accounts = _table(
-    "accounts",
-    *_columns(SafeText, "key", "name"),
-    *_columns(SafeText, "email", server_default=""),
-    *_columns(Integer, "scope", server_default="0"),
-    _reference("made_by", "accounts", nullable=True),
-    *_columns(String(9), "role"),
-    _reference("submitter_id", "submitters", nullable=True),
-    *_columns(Boolean, "owner", server_default=false()),
-    *_columns(Moment, "made"),
-    *_columns(Moment, "joined", "disabled", nullable=True),
-    *_columns(Boolean, "mailed", server_default=true()),
-    UniqueConstraint("scope", "key"),
-    CheckConstraint(f"role IN {ROLES}", name="role"),
-)
-
-# Secrets are random, and stored as their sha256 alone. Invitations, sessions and tokens are an account's; a sign-in
-# is of somebody who is away at another site, with what is known of them.
-secrets = _table(
-    "secrets",
-    *_columns(String(64), "digest", unique=True),
-    *_columns(String(10), "kind"),
-    _reference("account_id", "accounts", nullable=True),
-    *_columns(SafeJson, "data"),
-    *_columns(Moment, "made", "expires"),
-    Index(None, "account_id"),
-)
-
-# The accounts of other sites that sign in to accounts here.
-identities = _table(
-    "identities",
-    _key("issuer", Text),
-    _key("subject", Text),
-    _reference("account_id", "accounts"),
-    *_columns(Moment, "made"),
+    *columns_of(Moment, "moment"),
+    *columns_of(SafeText, "text"),
 )
 
 # The work of a server: an upload, or a rescoring of what is out of date, which ``who``, an organiser, asked for.
@@ -325,19 +292,19 @@ identities = _table(
 # one job of a submitter is leased at a time.
 jobs = _table(
     "jobs",
-    *_columns(String(9), "kind"),
-    *_columns(String(16), "number", unique=True),
-    _reference("account_id", "accounts", nullable=True),
+    *columns_of(String(9), "kind"),
+    *columns_of(String(16), "number", unique=True),
+    *columns_of(String(16), "account", server_default=""),
     _reference("submitter_id", "submitters", nullable=True),
-    *_columns(SafeText, "who", "name", "test", "sha256", "reason", "receipt", server_default=""),
-    *_columns(Integer, "lease", "deaths", server_default="0"),
-    *_columns(BigInteger, "bytes", server_default="0"),
-    *_columns(Boolean, "dry", server_default=false()),
-    *_columns(String(8), "state"),
+    *columns_of(SafeText, "who", "name", "test", "sha256", "reason", "receipt", server_default=""),
+    *columns_of(Integer, "lease", "deaths", server_default="0"),
+    *columns_of(BigInteger, "bytes", server_default="0"),
+    *columns_of(Boolean, "dry", server_default=false()),
+    *columns_of(String(8), "state"),
     _reference("submission_id", "submissions", nullable=True),
-    *_columns(SafeJson, "problems", server_default="[]"),
-    *_columns(Moment, "arrived", "due"),
-    *_columns(Moment, "started", "leased_until", "ended", nullable=True),
+    *columns_of(SafeJson, "problems", server_default="[]"),
+    *columns_of(Moment, "arrived", "due"),
+    *columns_of(Moment, "started", "leased_until", "ended", nullable=True),
     Index(None, "state", "due"),
     Index(None, "submitter_id", "arrived"),
     Index(
@@ -349,44 +316,38 @@ jobs = _table(
     ),
 )
 
-# What is to be told to the address ``email``; ``number`` is for the receiver, who may get it twice. A try moves
+# What is to be told to an account, by mail; ``number`` is for the receiver, who may get it twice. A try moves
 # ``due`` to the next one.
 notices = _table(
     "notices",
-    *_columns(String(16), "number", unique=True),
-    *_columns(SafeText, "email"),
-    *_columns(SafeText, "reason", server_default=""),
-    *_columns(SafeJson, "event"),
-    *_columns(Moment, "made", "due"),
-    *_columns(Integer, "tries"),
-    *_columns(String(8), "state"),
+    *columns_of(String(16), "number", unique=True),
+    *columns_of(String(16), "account"),
+    *columns_of(SafeText, "reason", server_default=""),
+    *columns_of(SafeJson, "event"),
+    *columns_of(Moment, "made", "due"),
+    *columns_of(Integer, "tries"),
+    *columns_of(String(8), "state"),
     Index(None, "state", "due"),
 )
 
-# What organisers and submitters did on the server.
+# What organisers and submitters did with submissions and settings of the board.
 audit = _table(
     "audit",
-    *_columns(Moment, "moment"),
-    *_columns(SafeText, "who", "action"),
-    *_columns(SafeText, "subject", "detail", server_default=""),
+    *columns_of(Moment, "moment"),
+    *columns_of(SafeText, "who", "action"),
+    *columns_of(SafeText, "subject", "detail", server_default=""),
 )
 
-# How often something was tried, by what is limited and the start of the hour in which it was.
-rates = _table(
-    "rates",
-    _key("name", Text),
-    _key("hour", Moment),
-    *_columns(Integer, "tries"),
-)
-
-# One row about the board. ``changed`` counts the changes of what the pages show; ``disclosed_with`` are the settings
-# that the disclosures were made with. ``decided`` has, by phase, the deadline after which private scores were shown.
+# One row about the board. By its ``key``, accounts are of this board. ``changed`` counts the changes of what the
+# pages show; ``disclosed_with`` are the settings that the disclosures were made with. ``decided`` has, by phase, the
+# deadline after which private scores were shown.
 board = _table(
     "board",
-    *_columns(Moment, "created"),
-    *_columns(Integer, "changed", server_default="0"),
-    *_columns(SafeText, "disclosed_with", server_default=""),
-    *_columns(SafeJson, "decided", server_default="{}"),
+    *columns_of(Moment, "created"),
+    *columns_of(String(16), "key", default=lambda: token_hex(8)),
+    *columns_of(Integer, "changed", server_default="0"),
+    *columns_of(SafeText, "disclosed_with", server_default=""),
+    *columns_of(SafeJson, "decided", server_default="{}"),
 )
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from threading import get_ident
@@ -36,7 +36,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import Blobs, Submissions
-from geval_py.board.settings import ACCOUNTS_FILE, BoardSettings, read_settings, shared_settings
+from geval_py.board.settings import BoardSettings, read_settings
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.compression import zstd_module
 from geval_py.text import named, visible
@@ -44,12 +44,11 @@ from geval_py.version import installs
 
 SCHEMA_VERSION = "0001"  # the last of migrations/versions
 SETTINGS_FILE = "board.yaml"
-SHARED_FILE = "boards.yaml"  # of a folder of several boards
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 BUSY_SECONDS = 60  # that a writer waits for another
 BUSY_MILLISECONDS = 200  # that SQLite waits at once, as no signal is handled meanwhile
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
-_WRITING: dict[tuple[str, int], Connection] = {}  # open transactions, by place and thread
+_WRITING: dict[tuple[str, int, int], Connection] = {}  # open transactions, by place, lock and thread
 
 
 class StoreError(DataError):
@@ -61,55 +60,11 @@ class StoreError(DataError):
         return f"Cannot use the board's database {named(self.path)}: {visible(self.reason)}"
 
 
-@dataclass(frozen=True)
-class Board:
-    """An open board: the folder with board.yaml, the settings, and the place of the database: a file or a URL."""
+class Database:
+    """A database at a ``place``, a file or a URL; ``lock`` is that of its writers on PostgreSQL."""
 
-    folder: str
-    settings: BoardSettings
     place: str
-
-    @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> Board:
-        """Open a board; raises MissingFileError, ConfigError, StoreError, UsageError for a newer schema."""
-        folder = os.fspath(folder)
-        settings = read_settings(settings_path(folder))
-        board = cls(folder, settings, place_of(folder, settings.database))
-        check_schema(board.engine)
-        return board
-
-    @classmethod
-    def open_accounts(cls, folder: str) -> Board:
-        """Open a board or, of a folder of several, the database of their accounts, which is made if it is not there.
-
-        Raises what :meth:`open` does, UsageError if all boards would share one database.
-        """
-        if not boards_in(folder):
-            board = cls.open(folder)
-            if (shared := board.shared()) is not board:
-                raise UsageError(
-                    message=f"the boards in {named(shared.folder)} share their accounts: name that folder"
-                )
-            return board
-        if os.environ.get(DATABASE_VARIABLE):
-            raise UsageError(
-                message=f"{DATABASE_VARIABLE} names one database, but {named(folder)} has several boards\n"
-                "  name each database in its board.yaml"
-            )
-        settings = shared_settings(os.path.join(os.path.abspath(folder), SHARED_FILE))
-        board = cls(folder, settings, place_of(folder, settings.database))
-        with store_errors(board.engine), board.engine.connect() as connection:
-            is_new = not inspect(connection).has_table("alembic_version")
-        if is_new:
-            create_tables(board.engine)
-        check_schema(board.engine)
-        return board
-
-    def shared(self) -> Board:
-        """Return the board of the accounts: of a folder of several boards the one that they share, else this one."""
-        parent = os.path.dirname(os.path.abspath(self.folder))
-        is_shared = any(os.path.isfile(os.path.join(parent, name)) for name in (SHARED_FILE, ACCOUNTS_FILE))
-        return Board.open_accounts(parent) if is_shared else self
+    lock = LOCK
 
     @property
     def engine(self) -> Engine:
@@ -132,7 +87,7 @@ class Board:
         A block within another one is a part of its transaction. On SQLite another writer is waited for a minute or,
         if given, fewer ``seconds``.
         """
-        own = self.place, get_ident()
+        own = self.place, self.lock, get_ident()
         if own in _WRITING:
             yield _WRITING[own]
             return
@@ -144,13 +99,37 @@ class Board:
                 connection.exec_driver_sql("ROLLBACK")
                 _begin_immediate(connection, BUSY_SECONDS if seconds is None else seconds)
             else:
-                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self.lock})")
             _WRITING[own] = connection
             try:
                 yield connection
             finally:
                 del _WRITING[own]
             connection.commit()
+
+
+@dataclass(frozen=True)
+class Board(Database):
+    """An open board: the folder with board.yaml, the settings, and the place of the database: a file or a URL."""
+
+    folder: str
+    settings: BoardSettings
+    place: str
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Board:
+        """Open a board; raises MissingFileError, ConfigError, StoreError, UsageError for a newer schema."""
+        folder = os.fspath(folder)
+        settings = read_settings(settings_path(folder))
+        board = cls(folder, settings, place_of(folder, settings.database))
+        check_schema(board.engine)
+        return board
+
+    @cached_property
+    def key(self) -> str:
+        """The key of the board, which its accounts have; raises StoreError."""
+        with self.reading() as connection:
+            return str(connection.execute(select(schema.board.c.key)).scalar_one())
 
 
 def boards_in(folder: str) -> list[str]:

@@ -7,13 +7,13 @@ decide which scores are shown.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from geval_py.board.database.schema import Submissions, accounts, announcements, notices
+from geval_py.board.database.schema import Submissions, announcements, notices
 from geval_py.board.database.store import Board, mark_changed
 from geval_py.board.settings import BoardSettings
 from geval_py.errors import UsageError
@@ -22,14 +22,19 @@ MAX_ANNOUNCEMENT_LENGTH = 2000  # characters
 WAITING, SENT, GIVEN_UP = "waiting", "sent", "given up"  # states
 
 
-def announce(board: Board, text: str, now: datetime) -> int:
-    """Put a text in Markdown on the first page and into the feed; return its number. Raises UsageError."""
+def announce(board: Board, text: str, now: datetime, accounts: Iterable[str] = ()) -> int:
+    """Put a text in Markdown on the first page and into the feed, and mail it to ``accounts``; return its number.
+
+    Raises UsageError.
+    """
     text = text.strip()
     if not text or len(text) > MAX_ANNOUNCEMENT_LENGTH:
         raise UsageError(message=f"an announcement must have 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
     with board.writing() as connection:
         new = insert(announcements).values(moment=now, text=text).returning(announcements.c.id)
         made = connection.execute(new).scalar_one()
+        for account in accounts:
+            _write_down(connection, account, {"announcement": text}, now)
         mark_changed(connection)
     return int(made)
 
@@ -50,17 +55,17 @@ def tell_of_upload(
         return
     query = select(Submissions.state).where(Submissions.id == submission_id)
     state = connection.execute(query).scalar() or state
-    query = select(accounts.c.email).where(accounts.c.id == upload.account_id, accounts.c.mailed)
-    email = connection.execute(query.where(accounts.c.disabled.is_(None))).scalar()
-    if email:
-        _write_down(connection, email, {"state": state, "upload": upload.number, "file": upload.name}, now)
+    _write_down(connection, upload.account, {"state": state, "upload": upload.number, "file": upload.name}, now)
 
 
-def mail_invitation(connection: Connection, account_id: int, email: str, address: str, now: datetime) -> None:
-    """Let a worker make a link for an account, and mail it: a notice has no secret. ``address`` is the board's."""
-    _write_down(connection, email, {"account": account_id, "address": address}, now)
+def mail_invitation(connection: Connection, account: str, by: str, address: str, now: datetime) -> None:
+    """Let a worker make a link for an account, ``by`` an organiser's, and mail it: a notice has no secret.
+
+    ``address`` is the board's.
+    """
+    _write_down(connection, account, {"by": by, "address": address}, now)
 
 
-def _write_down(connection: Connection, email: str, event: Mapping[str, Any], now: datetime) -> None:
-    values = {"email": email, "event": event, "made": now, "due": now}
+def _write_down(connection: Connection, account: str, event: Mapping[str, Any], now: datetime) -> None:
+    values = {"account": account, "event": event, "made": now, "due": now}
     connection.execute(insert(notices).values(**values, number=secrets.token_hex(8), state=WAITING, tries=0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from sqlalchemy import Connection, Row, delete, insert, select
 
 from geval_py.board.database.schema import Submitters, exceptions, submitters
 from geval_py.board.database.store import Board
-from geval_py.board.intake.identity import casefolded, skeletons
+from geval_py.board.intake.identity import casefolded
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import bounds
 from geval_py.board.settings import AFTER, BoardSettings, moment_text
@@ -28,19 +29,18 @@ def find_submitter(connection: Connection, name: str) -> Row[Any] | None:
     return connection.execute(select(submitters).where(Submitters.key == casefolded(name))).first()
 
 
-def find_similar(connection: Connection, name: str, *, but: int = 0) -> Row[Any] | None:
-    """Find the submitter with a name; without any, the first whose name looks like it, ``but`` for one's id."""
-    own, key = skeletons(name), casefolded(name)
-    others = select(submitters).where(Submitters.id != but).order_by(Submitters.key != key, Submitters.id)
-    rows = connection.execute(others)
-    return next((row for row in rows if row.key == key or not own.isdisjoint(skeletons(row.name))), None)
-
-
 def submitter_id(connection: Connection, name: str) -> int:
     """Return the id of the submitter with a name, who is added if there is none."""
     submitter = find_submitter(connection, name)
     new = insert(submitters).values(key=casefolded(name), name=name).returning(Submitters.id)
     return int(connection.execute(new).scalar_one() if submitter is None else submitter.id)
+
+
+def team_id(connection: Connection, name: str) -> int | None:
+    """Return the id of the submitter with the name of an account's team; None if there is none yet."""
+    if not name:
+        return None
+    return connection.execute(select(Submitters.id).where(Submitters.key == casefolded(name))).scalar()
 
 
 # Exceptions from the settings of the board
@@ -95,10 +95,12 @@ def extend(
     reason: str,
     now: datetime,
     confirmed: bool = False,
+    teams: Iterable[str] = (),
 ) -> Extension:
     """Extend a phase for a team, in place of what it was allowed before; without ``until`` and ``more``, end that.
 
-    The default is the present phase or, after the last deadline, the last one. A submission that arrived meanwhile
+    A team of ``teams`` may have sent nothing yet. The default is the present phase or, after the last deadline, the
+    last one. A submission that arrived meanwhile
     counts at once. Raises UsageError for an unknown team or phase, for a deadline that is not between that of the
     phase and the next one, and unless ``confirmed`` if the team could see the phase's private scores meanwhile.
     """
@@ -128,19 +130,18 @@ def extend(
             raise UsageError(
                 message=f"{public}, so the team may use them\n  to extend its deadline anyway, confirm (--yes)"
             )
-    with board.shared().reading() as connection:
-        row = find_submitter(connection, team)  # which may not have come to this board yet
     with board.writing() as connection:
-        row = find_submitter(connection, team) or row
-        if row is None:
+        row = find_submitter(connection, team)
+        names = [row.name] if row else [one for one in teams if casefolded(one) == casefolded(team)]
+        if not names:
             raise UsageError(message=f"there is no team `{visible(team)}`")
-        key = {"submitter_id": submitter_id(connection, row.name), "phase": phase}
+        key = {"submitter_id": submitter_id(connection, names[0]), "phase": phase}
         connection.execute(delete(exceptions).where(*(exceptions.c[name] == value for name, value in key.items())))
         if until or more:
             values = key | {"until": until, "more": more, "reason": reason}
             connection.execute(insert(exceptions).values(values))
         refresh(connection, settings, now)
-        return Extension(row.name, phase, until, more, reason)
+        return Extension(names[0], phase, until, more, reason)
 
 
 def extensions(connection: Connection) -> list[Extension]:

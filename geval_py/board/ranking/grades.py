@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
 
 from sqlalchemy import Connection, exists, literal, select
 
-from geval_py.board.database.schema import Submissions, Submitters, accounts, submitters
+from geval_py.board.database.schema import Submissions, Submitters, submitters
 from geval_py.board.database.store import Board
+from geval_py.board.intake.identity import casefolded
+from geval_py.board.people.accounts import A, all_accounts
+from geval_py.board.people.store import accounts_of
 from geval_py.board.ranking.disclosure import disclosed, scored_outputs
 from geval_py.board.ranking.leaderboard import standings_on
 from geval_py.board.ranking.order import SUBMITTER, bounds
@@ -17,7 +23,7 @@ from geval_py.tables.numbers import rounded
 from geval_py.tables.table import Table, named_columns
 from geval_py.text import natural_order, words
 
-COLUMNS = words("name email team public private place late final")
+COLUMNS = words("name email student_id team public private place late final")
 
 
 def grades(board: Board, test: str | None = None, *, phase: str | None = None, now: datetime) -> Table:
@@ -26,14 +32,14 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
     A row has a person's name and address, their team, its best scores on the public and on the private part, as its
     leaderboard shows them (without parts, the score is public), its place, "late" if all that it sent came after the
     deadline or "extended" if that was extended for it, and the codes of its final submissions. A team without
-    accounts is one row, with its own name. Accounts that boards share are on each, also those who never came there.
+    accounts is one row, with its own name.
 
     Raises UsageError for an unknown test or phase, StoreError.
     """
-    settings, c = board.settings, accounts.c
-    with board.shared().reading() as connection:
-        query = select(c.name, c.email, Submitters.name.label("team"), Submitters.key).join_from(accounts, submitters)
-        people = list(connection.execute(query))
+    settings = board.settings
+    with accounts_of(board).reading() as accounts:
+        members = all_accounts(accounts, A.team != "", closed=True)
+    people: list[Any] = [SimpleNamespace(**asdict(one), key=casefolded(one.team)) for one in members]
     is_graded = exists().where(Submissions.submitter_id == Submitters.id, ~Submissions.baseline)
     named = select(Submissions.submitter_id, Submissions.code).where(Submissions.final.is_not(None))
     with disclosed(board, now) as connection:
@@ -51,7 +57,8 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
         for row in connection.execute(named.order_by(Submissions.final, Submissions.id)):
             finals.setdefault(row.submitter_id, []).append(row.code)
         here = {row.key: (row.id, row.name) for row in connection.execute(select(submitters))}
-        alone = select(Submitters.name, literal("").label("email"), Submitters.name.label("team"), Submitters.key)
+        empty = (literal("").label(name) for name in ("email", "student_id"))
+        alone = select(Submitters.name, *empty, Submitters.name.label("team"), Submitters.key)
         without_people = Submitters.key.not_in({one.key for one in people})
         people += connection.execute(alone.where(is_graded, without_people)).all()
     rows, until = [], bounds(settings, shown.phase)[1]
@@ -64,7 +71,7 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
         score = getattr(entry or after_all, "score", None)
         scores = (public.get(team_id), score) if shown.part == PRIVATE else (score, None)
         told = getattr(entry, "place", None), late_by, " ".join(finals.get(team_id, ()))
-        rows.append((one.name, one.email, one.team, *scores, *told))
+        rows.append((one.name, one.email, one.student_id, one.team, *scores, *told))
     return Table(named_columns(COLUMNS), rows)
 
 

@@ -10,15 +10,18 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from secrets import token_hex
 from tempfile import TemporaryDirectory
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
     JSONResponse,
@@ -30,19 +33,30 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from geval_py.board.database.schema import ORGANISER
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
-from geval_py.board.server import accounts, openid, organiser, queue, signed_receipts, team, uploads
-from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
-from geval_py.board.server.context import FORM_BYTES, NOT_FOUND, ServerContext, Visit, guard, server_of, visited
+from geval_py.board.people import accounts, secrets, sign_in
+from geval_py.board.people.accounts import A, Account, RefusedError, TooOftenError
+from geval_py.board.people.schema import ORGANISER
+from geval_py.board.people.store import People
+from geval_py.board.server import openid, organiser, queue, signed_receipts, team, uploads
+from geval_py.board.server.context import (
+    ACCOUNTS,
+    FORM_BYTES,
+    NOT_FOUND,
+    ServerContext,
+    guard,
+    server_of,
+    visited,
+)
 from geval_py.board.submission import RejectedError
 from geval_py.errors import GevalError, UsageError
-from geval_py.text import named
+from geval_py.text import named, words
 
 CHUNK_BYTES = 1 << 20  # of a form, which is on the disk
 RECEIVED_AT_ONCE = 10  # uploads of an account
 MAX_CACHED = 256  # files of the site, few of which have more than 100 kB
 PAGES = StaticFiles()
+STATE_KEY = token_hex()  # signs what a browser keeps while it is at another site; a restart begins anew
 
 
 class RowNumber(IntegerConvertor):
@@ -59,17 +73,24 @@ def application(server: ServerContext) -> ASGIApp:
     handlers = dict.fromkeys((HTTPException, GevalError, ClientDisconnect, OSError), failed)  # OSError: a full disk
 
     def app_of(server: ServerContext, routes: Sequence[BaseRoute]) -> Starlette:
-        app = Starlette(routes=routes, exception_handlers=handlers)
+        state = Middleware(
+            SessionMiddleware,
+            secret_key=STATE_KEY,
+            session_cookie=f"{server.cookie}-sign-in",
+            max_age=openid.STATE_SECONDS,
+            path=server.path or "/",
+            https_only=server.is_secure,
+        )
+        app = Starlette(routes=routes, exception_handlers=handlers, middleware=[state])
         app.state.server = server
         return app
 
-    taken = [route.path.split("/")[1] for route in (*SIGN_IN, *FRONT)]
+    taken = words("healthz invitation sign-in sign-out upload static")
     for board in server.boards:
-        name = board.path.rpartition("/")[2]
-        if name in taken or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
-            raise UsageError(message=f"the folder {named(name)} cannot be the address of a board\n  rename it")
+        if board.name in taken or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", board.name, re.ASCII):
+            raise UsageError(message=f"the folder {named(board.name)} cannot be the address of a board\n  rename it")
     apps = {one.path: app_of(one, ROUTES) for one in server.boards}
-    apps[server.path] = app_of(server, [*SIGN_IN, *(FRONT if apps else ROUTES)])
+    apps[server.path] = app_of(server, FRONT if apps else ROUTES)
 
     async def app_at_path(scope: Scope, receive: Receive, send: Send) -> None:
         """Call the application below whose path a request is; a path may have any characters, unlike one of Mount."""
@@ -117,16 +138,15 @@ def receipt_key(request: Request) -> Response:
 
 
 def front(request: Request) -> Response:
-    """Show the boards of a server of several."""
+    """Show the boards of a server of several, and who somebody is on each."""
     server = server_of(request)
-    account, now = server.current(request), server.clock()
     boards, troubles = [], []
     for one in server.boards:
         try:
-            boards.append((one.path, one.board().settings))
+            boards.append((one.path, one.board().settings, one.current(request)))
         except GevalError as error:
-            troubles.append(f"{one.path.rpartition('/')[2]}: {error}")
-    return server.page("front", "Challenges", account=account, boards=boards, troubles=troubles, now=now)
+            troubles.append(f"{one.name}: {error}")
+    return server.page("front", "Challenges", boards=boards, troubles=troubles, now=server.clock())
 
 
 def choose_board(request: Request) -> Response:
@@ -139,34 +159,45 @@ def choose_board(request: Request) -> Response:
 # Signing in and out
 
 
-def sign_in(request: Request) -> Response:
+def show_sign_in(request: Request) -> Response:
     """Show how to sign in."""
     return server_of(request).page("sign_in", "Sign in")
 
 
-def invitation(request: Request) -> Response:
-    """Show what an invitation offers; by POST, use it. A GET changes nothing, since programs follow links too."""
+def show_invitation(request: Request) -> Response:
+    """Show what an invitation offers."""
     server, secret = server_of(request), request.path_params["secret"]
-    if request.method == "POST":
-        server.check_origin(request)
-    with server.board().reading() as connection:
-        row = accounts.find(connection, accounts.INVITATION, secret, server.clock())
-        who = None if row is None else accounts.account(connection, row.account_id)
-    if request.method == "GET":
-        return server.page("invitation", "Invitation", 200 if who else 404, invitation=row, who=who)
-    if row is None:
+    with server.accounts.reading() as people:
+        row = secrets.find(people, secrets.INVITATION, secret, server.clock())
+        boards = [People(people.connection, one.accounts.board) for one in server.boards or [server]]
+        found = [accounts.account(board, A.person == row.person) for board in boards] if row is not None else []
+    who = next((one for one in found if one is not None), None)
+    return server.page("invitation", "Invitation", 200 if who else 404, invitation=row, who=who)
+
+
+def use_invitation(request: Request) -> Response:
+    """Sign in by an invitation."""
+    server, secret = server_of(request), request.path_params["secret"]
+    server.check_origin(request)
+    try:
+        with server.accounts.writing() as people:
+            person = sign_in.accept(people, secret, server.clock())
+            return server.welcome(people, person, "signed in")
+    except RefusedError:
         server.count_try(request)
-    with server.board().writing() as connection:
-        account = accounts.accept(connection, secret, server.clock())
-        return server.welcome(connection, account, "signed in")
+        raise
 
 
-def sign_out(visit: Visit) -> Response:
+def sign_out(request: Request) -> Response:
     """End the session."""
-    server = visit.server
-    accounts.end(visit.connection, accounts.SESSION, visit.request.cookies.get(server.cookie, ""))
+    server = server_of(request)
+    server.check_origin(request)
     answer = RedirectResponse(f"{server.path}/", 303)
-    server.set_cookie(answer, server.cookie, "", 0)
+    with server.accounts.writing() as people:
+        for cookie in server.cookies:
+            if secret := request.cookies.get(cookie, ""):
+                secrets.end(people, secrets.SESSION, secret)
+                server.set_cookie(answer, "", 0, name=cookie)
     return answer
 
 
@@ -185,9 +216,7 @@ async def uploading(request: Request, scope: str = "") -> AsyncIterator[Account]
         account, board = server.account(request, scope=scope, changes=True), server.board()
         if not account.may_submit:
             raise RefusedError("this account may not submit; ask the organiser")
-        with board.reading() as connection:
-            most, what = board.settings.server.uploads_an_hour, f"uploads {account.submitter_id}"
-            accounts.check_tries(connection, what, most, server.clock())
+        server.rates.count(f"uploads of {account.team} to {server.path}", board.settings.server.uploads_an_hour)
         return account
 
     account = await run_in_threadpool(sender)
@@ -204,7 +233,7 @@ async def put_upload(request: Request) -> Response:
     """Receive a file as the body of PUT; answer with its receipt. ``?test=`` names the test set of an output."""
     server = server_of(request)
     test, dry = request.query_params.get("test", ""), request.query_params.get("dry") == "yes"
-    async with uploading(request, accounts.SUBMIT) as account:
+    async with uploading(request, secrets.SUBMIT) as account:
         name = request.path_params["name"]
         accepted = await _receive(server, account, name, test, request.stream(), dry=dry)
     return JSONResponse(
@@ -242,7 +271,7 @@ async def _receive(
     """Write a body to the disk, hash it, and accept it; nothing is left of one that is cut off."""
     board = server.board()
     name = uploads.file_name(name, test, board.settings)
-    most, an_hour = board.settings.server.upload, board.settings.server.uploads_an_hour
+    most = board.settings.server.upload
     digest, size, arrived = hashlib.sha256(), 0, server.clock()
     with TemporaryDirectory(dir=server.place, prefix="upload-") as folder:
         path = os.path.join(folder, "upload")
@@ -254,8 +283,8 @@ async def _receive(
                     raise HTTPException(413, f"An upload has at most {most:,} bytes.")
                 digest.update(chunk)
                 await run_in_threadpool(file.write, chunk)
-        await run_in_threadpool(server.own, account)  # it may have been closed meanwhile
-        accept = partial(uploads.accept, board, account, path, server.key, arrived=arrived, most=an_hour)
+        account = await run_in_threadpool(server.open_account, account)  # it may have been closed or moved meanwhile
+        accept = partial(uploads.accept, board, account, path, server.key, arrived=arrived)
         values = {"name": name, "test": test, "sha256": digest.hexdigest(), "bytes": size, "dry": dry}
         async with server.accepting:
             return await run_in_threadpool(accept, **values)
@@ -278,46 +307,60 @@ async def failed(request: Request, error: Exception) -> Response:
         status = 429 if is_too_often else 403 if isinstance(error, RefusedError) else 422
         reason = str(error).replace("\n ", ";")
     server = server_of(request)
-    if isinstance(error, GevalError) and server.live.trouble:
+    if isinstance(error, GevalError) and not server.boards and server.live.trouble:
         status, reason = 503, server.live.trouble
     if request.url.path.removeprefix(server.path).startswith(("/api/", "/upload/")):
         return JSONResponse({"error": reason}, status)
     if status == 401:
-        return RedirectResponse(f"{server.front.path}/sign-in", 303)
+        return RedirectResponse(f"{server.path}/sign-in", 303)
     try:
         return await run_in_threadpool(server.page, "failure", "That did not work", status, reason=reason)
     except GevalError:  # without its settings, a board has no pages
         return PlainTextResponse(f"{reason}\n", status)
 
 
-POST, BOTH = ["POST"], ["GET", "POST"]
-SIGN_IN: list[Route | Mount] = [
-    Route("/healthz", health),
-    Route("/sign-in", sign_in),
-    Route(openid.NEXT, openid.choose_name, methods=BOTH),
-    Route("/sign-in/by/{provider}", openid.start),
-    Route("/sign-in/by/{provider}/back", openid.come_back),
-    Route("/sign-out", visited(sign_out), methods=POST),
-    Route("/invitation/{secret}", invitation, methods=BOTH),
-]
-FRONT: list[Route | Mount] = [
-    Route("/", front),
-    Route("/upload/{name}", choose_board, methods=["PUT"]),
+def listed(path: str, endpoint: Callable[..., object], *methods: str) -> Route:
+    """Return a route with these methods alone.
+
+    Starlette adds HEAD to GET; mail scanners follow links by HEAD, which must change nothing.
+    """
+    route = Route(path, endpoint, methods=list(methods))
+    route.methods = set(methods)
+    return route
+
+
+GET, HEAD, POST, PUT = "GET", "HEAD", "POST", "PUT"
+FRONT: list[BaseRoute] = [
+    listed("/", front, GET),
+    listed("/healthz", health, GET),
+    listed("/invitation/{secret}", show_invitation, GET),
+    listed("/invitation/{secret}", use_invitation, POST),
+    listed("/sign-out", sign_out, POST),
+    listed("/upload/{name}", choose_board, PUT),
     Mount("/static", StaticFiles(packages=[("geval_py.board.site", "static")])),
 ]
-ROUTES = [
-    Route("/healthz", health),
-    Route("/receipt-key", receipt_key),
-    Route("/upload/{name}", put_upload, methods=["PUT"]),
-    Route("/api/me", visited(team.who, scope=accounts.READ)),
-    Route("/api/uploads/{number}", visited(team.upload_state, scope=accounts.READ)),
-    Route("/me/upload", upload_form, methods=POST),
-    *(Route(f"/me{path}", visited(page)) for path, page in team.PAGES.items()),
-    *(Route(f"/me{path}", visited(change), methods=POST) for path, change in team.CHANGES.items()),
-    *(Route(path, visited(page, ORGANISER)) for path, page in organiser.PAGES.items()),
+ROUTES: list[BaseRoute] = [
+    listed("/healthz", health, GET),
+    listed("/receipt-key", receipt_key, GET),
+    listed("/sign-in", show_sign_in, GET),
+    listed(openid.NEXT, openid.choose_name, GET, POST),
+    listed(openid.CONNECT, visited(openid.ask_to_connect), GET),
+    listed(openid.CONNECT, visited(openid.connect, changes=ACCOUNTS), POST),
+    listed("/sign-in/by/{provider}", openid.start, GET),
+    listed("/sign-in/by/{provider}/back", openid.come_back, GET),
+    listed("/sign-out", sign_out, POST),
+    listed("/invitation/{secret}", show_invitation, GET),
+    listed("/invitation/{secret}", use_invitation, POST),
+    listed("/upload/{name}", put_upload, PUT),
+    listed("/api/me", visited(team.who, scope=secrets.READ), GET),
+    listed("/api/uploads/{number}", visited(team.upload_state, scope=secrets.READ), GET),
+    listed("/me/upload", upload_form, POST),
+    *(listed(f"/me{path}", visited(page), GET) for path, page in team.PAGES.items()),
+    *(listed(f"/me{path}", visited(change, changes=store), POST) for path, (change, store) in team.CHANGES.items()),
+    *(listed(path, visited(page, ORGANISER), GET) for path, page in organiser.PAGES.items()),
     *(
-        Route(path, visited(change, ORGANISER, organiser.PEOPLE), methods=POST)
-        for path, change in organiser.CHANGES.items()
+        listed(path, visited(change, ORGANISER, organiser.PEOPLE, changes=store), POST)
+        for path, (change, store) in organiser.CHANGES.items()
     ),
-    Route("/{path:path}", public),
+    listed("/{path:path}", public, GET, HEAD),
 ]

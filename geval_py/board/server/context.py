@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import threading
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from ipaddress import IPv6Address, IPv6Network
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from geval_py.board.database.store import Board, boards_in
-from geval_py.board.server import accounts, signed_receipts
-from geval_py.board.server.accounts import Account
+from geval_py.board.operations import audit
+from geval_py.board.operations.teams import team_id
+from geval_py.board.people import accounts, secrets, sign_in
+from geval_py.board.people.accounts import A, Account, RefusedError, TooOftenError
+from geval_py.board.people.store import AccountStore, People, accounts_of, shared_accounts
+from geval_py.board.server import signed_receipts
 from geval_py.board.server.live import LiveBoard, LiveSite
+from geval_py.board.settings import ServerSettings
 from geval_py.board.site.files import Frame
-from geval_py.errors import GevalError
+from geval_py.board.site.view import SiteView
 from geval_py.tables.table import Table
+from geval_py.text import visible
 
 PAGE_POLICY = (  # in the pages themselves, where frame-ancestors has no meaning
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -48,13 +57,49 @@ FAILURES_AN_HOUR = 100  # of links and tokens from one address
 SUBSCRIBER_BITS = 64  # of an address of IPv6 that are the subscriber's network
 ACCEPTED_AT_ONCE = 4  # uploads that are packed and stored; others wait, in no thread that a page needs
 NOT_FOUND = "There is no such page."
+LOG = logging.getLogger("geval")
+
+
+class Rates:
+    """How often things were tried in this hour of the clock, in memory: a restart begins anew."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._hour: datetime | None = None
+        self._tries: Counter[str] = Counter()
+
+    def count(self, name: str, most: int) -> None:
+        """Count one more try of something; raises TooOftenError beyond ``most`` in this hour."""
+        hour = self._clock().astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        with self._lock:
+            if hour != self._hour:
+                self._hour, self._tries = hour, Counter()
+            self._tries[name] += 1
+            tries = self._tries[name]
+        if tries == most + 1:
+            LOG.warning("geval: note: more than %d %s in one hour", most, visible(name))
+        if tries > most:
+            end_of_hour = f"{hour + timedelta(hours=1):%H:%M} UTC"
+            raise TooOftenError(f"more than {most} times in one hour; try again after {end_of_hour}")
+
+
+NO_SERVER_SETTINGS = ServerSettings()
+
+
+@dataclass(frozen=True)
+class FrontSettings:
+    """What the pages of several boards show in the place of a board's settings."""
+
+    title: str
+    tests: tuple[()] = ()
+    server: ServerSettings = NO_SERVER_SETTINGS
 
 
 class ServerContext:
     """A board's server; ``url`` is its public address, ``place`` a folder for its temporary files.
 
     Without a public address, it may be reached at ``local``. Of a folder of several ``boards`` it is the ``front``,
-    which has their accounts: people sign in there.
+    which lists them. Each board has its own accounts, sessions and settings.
     """
 
     def __init__(
@@ -65,38 +110,48 @@ class ServerContext:
         url: str = "",
         local: str = "",
         clock: Callable[[], datetime] | None = None,
+        proxies: Sequence[str] = (),
         front: ServerContext | None = None,
     ) -> None:
+        self.proxies = proxies
         self.clock = clock or (lambda: datetime.now(UTC))
-        self.live = LiveBoard(folder)
-        self.url = (url or self.board().settings.url).rstrip("/")
+        paths = boards_in(folder)
+        if not paths:
+            self.live = LiveBoard(folder)
+        self.url = (url or ("" if paths else self.board().settings.url)).rstrip("/")
         self.path = urlsplit(self.url).path  # below which all pages are
         self.address = self.url if "://" in self.url else local + self.url
         self.front = front or self
-        self.place = place
+        self.place, self.name = place, os.path.basename(os.path.abspath(folder))
+        self._accounts = AccountStore(shared_accounts(folder)) if paths else None
+        self.is_secure = self.url.startswith("https://")
+        self.cookie = COOKIE if not self.is_secure else PATH_COOKIE if self.front.path else HOST_COOKIE
+        self.rates: Rates = front.rates if front else Rates(self.clock)
         self.boards: list[ServerContext] = []
-        for path in boards_in(folder):
+        for path in paths:
             name = os.path.basename(path)
             os.mkdir(os.path.join(place, name))
             more: Any = {"local": local, "clock": clock, "front": self}
             self.boards.append(ServerContext(path, os.path.join(place, name), url=f"{self.url}/{name}", **more))
-            with suppress(GevalError):  # one that cannot be opened stops no other one
-                board = self.boards[-1].board()
-            if not self.boards[-1].live.faults:
-                accounts.check_shares(board, self.board())
-        if not self.boards:
-            self.site = LiveSite(self.live, self.clock, lambda view: self.frame(view.front, updated=view.updated))
+        if front:
+            self.cookie += f"-{self.name}"
+        if not paths:
+            self.site = LiveSite(self.live, self.clock, self.frame_of)
             self.key = signed_receipts.signing_key(folder)
-        self.receiving: Counter[int] = Counter()  # uploads by the id of their account
+        self.receiving: Counter[str] = Counter()  # uploads by the id of their account
         self.accepting = asyncio.Semaphore(ACCEPTED_AT_ONCE)
         self.clients: dict[Any, Any] = {}  # Authlib's clients of the providers
-        self.is_secure = self.url.startswith("https://")
-        self.cookie = COOKIE if not self.is_secure else PATH_COOKIE if self.front.path else HOST_COOKIE
-        self.sign_in_cookie = f"{self.cookie}-sign-in"
 
     def board(self) -> Board:
         """Return the board with the settings of now."""
         return self.live.board()
+
+    @property
+    def accounts(self) -> AccountStore:
+        """The accounts of the board; raises GevalError as long as it cannot be opened."""
+        if self._accounts is None:
+            self._accounts = accounts_of(self.board())
+        return self._accounts
 
     def own_address(self, request: Request, path: str) -> str:
         """Return the public address of a path."""
@@ -105,24 +160,30 @@ class ServerContext:
 
     # Who asks
 
+    @property
+    def cookies(self) -> list[str]:
+        """The names of the cookies with sessions that are valid here: of the board, and of all boards together."""
+        return list(dict.fromkeys((self.cookie, self.front.cookie)))
+
+    def person(self, request: Request) -> str:
+        """Return the person of a session on the board, or on all boards of the server; "" if nobody is signed in."""
+        for name in self.cookies:
+            if secret := request.cookies.get(name, ""):
+                prolong = request.method != "HEAD"
+                if person := secrets.session_person(self.accounts, secret, self.clock(), prolong=prolong):
+                    return person
+        return ""
+
     def current(self, request: Request, *, scope: str = "") -> Account | None:
         """Return who is signed in, by a session or, with a ``scope``, by a token that has it; None if nobody is."""
-        now, shared = self.clock(), self.front.board()
-        token, secret = bearer_token(request), request.cookies.get(self.cookie, "")
-        account = None
+        token = bearer_token(request)
         if scope and token is not None:
-            with shared.reading() as connection:
-                account, own_scope = accounts.token_account(connection, token, now)
-            if own_scope not in accounts.SCOPES[: accounts.SCOPES.index(scope) + 1]:
-                return None
-        elif secret:
-            account = accounts.session_account(shared, secret, now)
-        return None if account is None else self.own(account)
-
-    def own(self, account: Account) -> Account | None:
-        """Return an account as it is on this board now; None if it was closed."""
-        board, shared = self.board(), self.front.board()
-        return account if board.place == shared.place else accounts.copied(board, shared, account.id)
+            with self.accounts.reading() as people:
+                account, token_scope = sign_in.token_account(people, token, self.clock())
+            return account if token_scope in secrets.SCOPES[: secrets.SCOPES.index(scope) + 1] else None
+        person = self.person(request)
+        with self.accounts.reading() as people:
+            return accounts.account(people, A.person == person) if person else None
 
     def account(self, request: Request, *, role: str = "", scope: str = "", changes: bool = False) -> Account:
         """Return who asks, or changes something; a session does so from a page of this server.
@@ -144,6 +205,19 @@ class ServerContext:
             raise HTTPException(404, NOT_FOUND)
         return account
 
+    def open_account(self, account: Account) -> Account:
+        """Return an account as it is now; raises RefusedError if it was closed or may not submit."""
+        with self.accounts.reading() as people:
+            current = accounts.account(people, A.id == account.id)
+        if current is None or not current.may_submit:
+            raise RefusedError("this account may not submit; ask the organiser")
+        return current
+
+    def session_digest(self, request: Request) -> str:
+        """Return the digest of the session of a request."""
+        values = [request.cookies.get(name, "") for name in self.cookies]
+        return secrets.digest_of(next(filter(None, values), ""))
+
     def check_origin(self, request: Request) -> None:
         """Raise HTTPException unless a form is sent from a page of this server, as the browser says.
 
@@ -156,49 +230,46 @@ class ServerContext:
             raise HTTPException(403, "This form does not come from this site.")
 
     def count_try(self, request: Request, what: str = "failures", most: int | None = None) -> None:
-        """Count a try of something, by the address it came from; raises TooOftenError.
-
-        By default, it is a link or a token that is none.
-        """
+        """Count an attempt from an address, by default an invalid link or token; raises TooOftenError."""
         address = request.client.host if request.client else "unknown"
         with suppress(ValueError):  # a subscriber has all addresses of a network
             one = IPv6Address(address)
             address = str(one.ipv4_mapped or IPv6Network((one, SUBSCRIBER_BITS), strict=False))
-        name, board, most = f"{what} from {address}", self.front.board(), most or FAILURES_AN_HOUR
-        with board.reading() as connection:
-            accounts.check_tries(connection, name, most, self.clock())
-        with board.writing() as connection:
-            accounts.count_try(connection, name, most, self.clock())
+        self.rates.count(f"{what} from {address}", most or FAILURES_AN_HOUR)
 
     # Answers
 
     def page(self, template: str, title: str, status: int = 200, **values: Any) -> Response:
         """Render a page of the server, by the templates of the site."""
-        phase = self.board().settings.phase_of(self.clock())
-        frame = self.frame(lambda _: phase, policy=PAGE_POLICY)
-        text = frame.page(template, title, root=f"{self.path}/", front=f"{self.front.path}/", **values)
+        settings: Any = FrontSettings(self.name) if self.boards else self.board().settings
+        phase = "" if self.boards else settings.phase_of(self.clock())
+        several = self.front is not self
+        frame = Frame(
+            settings=settings, front=lambda _: phase, served=self.address, several=several, policy=PAGE_POLICY
+        )
+        text = frame.page(template, title, root=f"{self.path}/", **values)
         return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
 
-    def frame(self, front: Callable[[str | None], str], **more: Any) -> Frame:
-        """Return what stands around each page."""
-        accounts = self.front.board().settings.server
-        settings, several = self.board().settings, self.front is not self
-        return Frame(settings=settings, front=front, served=self.address, several=several, accounts=accounts, **more)
+    def frame_of(self, view: SiteView) -> Frame:
+        """Return what stands around each page of the site."""
+        values: Any = {"settings": view.settings, "front": view.front, "updated": view.updated}
+        return Frame(**values, served=self.address, several=self.front is not self)
 
-    def welcome(self, connection: Connection, account: Account, how: str, outdated: str = "") -> Response:
-        """Start a session, and send the browser to the account's own page; an ``outdated`` cookie ends."""
-        session = accounts.issue(connection, accounts.SESSION, self.clock(), account_id=account.id)
-        accounts.log(connection, account.label, how, now=self.clock())
+    def welcome(self, people: People, person: str, how: str) -> Response:
+        """Start a session of a person, and send the browser to the person's own page."""
+        session = secrets.issue(people, secrets.SESSION, person, self.clock())
+        for server in self.boards or [self]:
+            here = People(people.connection, server.accounts.board)
+            if account := accounts.account(here, A.person == person):
+                accounts.log(here, account.label, how, now=self.clock())
         answer = RedirectResponse(f"{self.path}/" if self.boards else f"{self.path}/me", 303)
-        self.set_cookie(answer, self.cookie, session, accounts.DAYS[accounts.SESSION])
-        if outdated:
-            self.set_cookie(answer, outdated, "", 0)
+        self.set_cookie(answer, session, secrets.DAYS[secrets.SESSION])
         return answer
 
-    def set_cookie(self, answer: Response, name: str, value: str, days: float) -> None:
-        """Set a cookie that no script reads and no other site sends; for 0 ``days`` delete it."""
+    def set_cookie(self, answer: Response, value: str, days: float, *, name: str = "") -> None:
+        """Set the cookie of a session, which no script reads and no other site sends; for 0 ``days`` delete it."""
         safe: Any = {"path": self.front.path or "/", "secure": self.is_secure, "httponly": True, "samesite": "lax"}
-        answer.set_cookie(name, value, round(days * 86_400), **safe)
+        answer.set_cookie(name or self.cookie, value, round(days * 86_400), **safe)
 
 
 def server_of(request: Request) -> ServerContext:
@@ -216,61 +287,75 @@ def download(content: str | Table, name: str, media_type: str = "text/csv") -> R
 # Pages of accounts, and changes
 
 
-class Visit(NamedTuple):
-    """A request of somebody who is signed in: with its form, in a transaction, if it is to change something.
+BOARD, ACCOUNTS = "board", "accounts"  # the stores that a form may change
 
-    ``shared`` is the connection to the accounts, which is another one on a server of several boards; there, the
-    ``account`` is a ``person``.
+
+class Visit(NamedTuple):
+    """A request of somebody who is signed in, with its form.
+
+    ``connection`` and ``people`` read the board and its accounts; if the form ``changes`` one of these stores, that
+    is open for writing, and the other is never locked meanwhile.
     """
 
     server: ServerContext
     request: Request
     form: Mapping[str, str]
     account: Account
-    person: Account
     connection: Connection
-    shared: Connection
+    people: People
     board: Board
     now: datetime
+    changes: str
 
-    def ask(self, action: str, back: str, subject: str, remark: str = "") -> Response:
-        """Ask whether a change is to be made."""
-        page, form = self.server.page, self.form
-        return page("confirm", "Confirm", hidden=form, action=action, back=back, subject=subject, remark=remark)
+    @property
+    def team_id(self) -> int | None:
+        """The id of the account's team on the board, None if it has sent nothing yet."""
+        return team_id(self.connection, self.account.team)
+
+    def need_team(self) -> None:
+        """Raise RefusedError unless the account may submit for a team."""
+        if not self.account.may_submit:
+            raise RefusedError("this account has no team, or only reads")
 
     def log(self, action: str, subject: str = "", detail: str = "") -> None:
-        """Write a line of the audit log."""
-        accounts.log(self.connection, self.account.label, action, subject, detail, now=self.now)
+        """Write a line of the audit log, in the transaction of the change."""
+        who = self.account.label
+        if self.changes == ACCOUNTS:
+            accounts.log(self.people, who, action, subject, detail, now=self.now)
+        else:
+            audit.log(self.connection, who, action, subject, detail, now=self.now)
 
 
 def visited(
-    answer: Callable[[Visit], Response | None], role: str = "", back: str = "/me", scope: str = ""
+    answer: Callable[[Visit], Response | None],
+    role: str = "",
+    back: str = "/me",
+    scope: str = "",
+    changes: str = "",
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return the endpoint that calls ``answer``, for a ``role`` or, by default, for anybody who is signed in.
 
     Programs have access only where there is a ``scope``, with a token of that scope.
 
-    By GET the function reads one state of the database. By POST it changes something, in one transaction with its
-    line of the audit log. What it returns is the answer; by default the browser is sent ``back``.
+    A page reads one state of the databases. A form ``changes`` one of them, in one transaction with its line of the
+    audit log. What the function returns is the answer; by default the browser is sent ``back``.
     """
 
     async def endpoint(request: Request) -> Response:
-        server, changes = server_of(request), request.method == "POST"
-        account = await run_in_threadpool(server.account, request, role=role, scope=scope, changes=changes)
+        server = server_of(request)
+        account = await run_in_threadpool(server.account, request, role=role, scope=scope, changes=bool(changes))
         form = defaultdict(str, await read_form(request) if changes else {})
 
         def run() -> Response:
             board, now = server.board(), server.clock()
             with ExitStack() as stack:
-                enter, front = stack.enter_context, server.front.board()
-                shared = connection = enter(front.writing() if changes else front.reading())  # as change_team locks
-                if server.front is not server:
-                    connection = enter(board.writing() if changes else board.reading())
-                person = accounts.account(shared, account.id)  # who may have been closed or removed meanwhile
-                own = person and server.own(person)
-                if person is None or own is None or role not in ("", own.role):
+                enter = stack.enter_context
+                connection = enter(board.writing() if changes == BOARD else board.reading())
+                people = enter(server.accounts.writing() if changes == ACCOUNTS else server.accounts.reading())
+                own = accounts.account(people, A.id == account.id)  # who may have been closed or moved meanwhile
+                if own is None or role not in ("", own.role):
                     raise HTTPException(401, "Sign in first.")
-                visit = Visit(server, request, form, own, person, connection, shared, board, now)
+                visit = Visit(server, request, form, own, connection, people, board, now, changes)
                 return answer(visit) or RedirectResponse(server.path + back, 303)
 
         return await run_in_threadpool(run)
@@ -279,11 +364,14 @@ def visited(
 
 
 # Requests: what guards every one of them, tokens and forms
-
-
 def guard(app: ASGIApp, *, is_secure: bool) -> ASGIApp:
-    """Return an application whose answers have HEADERS; it gets no body that is compressed or stalls."""
+    """Return an application whose answers have HEADERS; it gets no body that is compressed or stalls.
+
+    Behind a proxy that was not declared all users have its address, and share the limits of wrong links and tokens.
+    Then the first request is logged.
+    """
     guards = HEADERS | ({"Strict-Transport-Security": HTTPS_ALONE} if is_secure else {})
+    undeclared: set[str] = set()
 
     async def guarded_app(scope: Scope, receive: Receive, send: Send) -> None:
         async def guarded(message: Message) -> None:
@@ -301,6 +389,12 @@ def guard(app: ASGIApp, *, is_secure: bool) -> ASGIApp:
             except TimeoutError:
                 raise HTTPException(408, f"No data arrived for {IDLE_SECONDS} seconds.") from None
 
+        address = scope["client"][0] if scope.get("client") else ""
+        forwarded = Headers(scope=scope).get("x-forwarded-for", "")
+        if forwarded and address not in forwarded and not undeclared:  # uvicorn believes a declared proxy
+            undeclared.add(address)
+            told = "a proxy at %s is not declared, so all its users share one limit; start with --proxies %s"
+            LOG.warning(f"geval: note: {told}", address, address)
         answer: ASGIApp = app
         names = {name for name, _ in scope["headers"]}
         coding = [value for name, value in scope["headers"] if name == b"content-encoding"]

@@ -1,4 +1,4 @@
-"""Delivery of a board's notices by e-mail; a worker does it, one at a time.
+"""Delivery of a board's notices by e-mail; a worker does it in a thread for each board.
 
 A notice is taken by moving its next try into the future; a worker that dies meanwhile has tried, and another one
 tries again. So a receiver may get a notice twice, with the same number.
@@ -6,6 +6,7 @@ tries again. So a receiver may get a notice twice, with the same number.
 
 from __future__ import annotations
 
+import logging
 import os
 import smtplib
 import ssl
@@ -20,8 +21,11 @@ from sqlalchemy import Connection, Row, func, select, update
 from geval_py.board.database.schema import Notices, notices
 from geval_py.board.database.store import Board
 from geval_py.board.operations.notices import GIVEN_UP, SENT, WAITING
-from geval_py.board.server import accounts, queue
-from geval_py.board.server.accounts import RefusedError
+from geval_py.board.people import accounts
+from geval_py.board.people.accounts import A, Account
+from geval_py.board.people.schema import ORGANISER
+from geval_py.board.people.store import accounts_of
+from geval_py.board.server import queue
 from geval_py.board.settings import BoardSettings, Mail
 from geval_py.text import visible
 
@@ -45,21 +49,12 @@ def deliver_next(board: Board, now: datetime) -> bool:
         taken = {"due": now + pause, "tries": row.tries + 1}
         connection.execute(update(notices).where(Notices.id == row.id).values(taken))
     state, reason = SENT, ""
-    settings = board.settings
     try:
-        if settings.server.mail is not None:  # else it has gone from board.yaml
-            link = ""
-            is_invitation = "account" in row.event
-            if is_invitation:
-                with board.writing() as connection:
-                    own = accounts.account(connection, row.event["account"])
-                    if own is not None and own.state:  # else they came meanwhile, and a new link would sign them out
-                        made = accounts.new_link(connection, own.id, now)
-                        link = f"{row.event['address']}/invitation/{made.secret}"
-            if link or not is_invitation:
-                _send_mail(settings, settings.server.mail, row, link)
-    except (DeliveryError, RefusedError) as error:
+        if board.settings.server.mail is not None:  # else it has gone from board.yaml
+            _deliver(board, board.settings.server.mail, row, now)
+    except DeliveryError as error:
         state, reason = WAITING if row.tries < len(PAUSES) else GIVEN_UP, visible(str(error))
+        logging.getLogger("geval").warning("geval: note: notice %s was not delivered: %s", row.number, reason)
     with queue.changing(board) as connection:
         connection.execute(update(notices).where(Notices.id == row.id).values(state=state, reason=reason))
     return True
@@ -84,38 +79,66 @@ def undelivered(connection: Connection) -> list[Undelivered]:
     return sorted(lost, key=lambda one: (-one.count, one.reason))
 
 
-def _variable(name: str) -> str:
-    value = os.environ.get(name, "")
-    if not value:
-        raise DeliveryError(f"the environment variable {name} is empty")
-    return value
+def _deliver(board: Board, mail: Mail, row: Row[Any], now: datetime) -> None:
+    """Mail a notice to its account, unless that was closed, has no address or wants no mail; raises DeliveryError."""
+    event, link = row.event, ""
+    store = accounts_of(board)
+    with store.reading() as people:
+        member = accounts.account(people, A.id == row.account)
+    if member is None or not member.email:
+        return
+    if "address" in event:
+        with store.writing() as people:
+            maker = accounts.account(people, A.id == event["by"], A.role == ORGANISER)
+            if maker is None or not member.state:  # they came meanwhile, and a new link would sign them out
+                return
+            link = f"{event['address']}/invitation/{accounts.new_link(people, member, now, made_by=maker.id)}"
+    elif not member.mailed:
+        return
+    _send(mail, _letter(board.settings, mail, row, member, link))
 
 
-def _send_mail(settings: BoardSettings, mail: Mail, row: Row[Any], link: str) -> None:
-    """Mail what became of an upload or, with a ``link``, an invitation."""
+def _letter(settings: BoardSettings, mail: Mail, row: Row[Any], member: Account, link: str) -> EmailMessage:
+    """Write the mail of a notice."""
     event, base = row.event, settings.url.rstrip("/")
+    if link:
+        subject = "invitation"
+        text = f"You are invited to {visible(settings.title)}. This link signs you in once:\n\n{link}\n"
+    elif "announcement" in event:
+        subject, text = "announcement", f"{event['announcement']}\n"
+    else:
+        subject = f"{event['file']} is {event['state']}"
+        where = f"\n\n{base}/me/uploads/{event['upload']}" if base else ""
+        text = f"Your upload {visible(event['file'])} is {event['state']}.{where}\n"
     message = EmailMessage()
-    message["From"], message["To"] = mail.sender, row.email
-    subject = "invitation" if link else f"{event['file']} is {event['state']}"
+    message["From"], message["To"] = mail.sender, member.email
     message["Subject"] = visible(f"{settings.title}: {subject}")
     message["Date"] = format_datetime(row.made)
     message["Message-ID"] = f"<{row.number}@{mail.sender.rpartition('@')[2]}>"
     message["Auto-Submitted"] = "auto-generated"
     if base and not link:
         message["List-Unsubscribe"] = f"<{base}/me>"
-    if link:
-        message.set_content(f"You are invited to {visible(settings.title)}. This link signs you in once:\n\n{link}\n")
-    else:
-        off = f"\n\nYou can turn these messages off at {base}/me"
-        where = f"\n\n{base}/me/uploads/{event['upload']}{off}" if base else ""
-        message.set_content(f"Your upload {visible(event['file'])} is {event['state']}.{where}\n")
-    context = ssl.create_default_context()
+        text += f"\nYou can turn these messages off at {base}/me\n"
+    message.set_content(text)
+    return message
+
+
+def _send(mail: Mail, message: EmailMessage) -> None:
     try:
         with smtplib.SMTP(mail.host, mail.port, timeout=SECONDS) as smtp:
             if mail.tls:
-                smtp.starttls(context=context)
+                smtp.starttls(context=ssl.create_default_context())
             if mail.user:
                 smtp.login(mail.user, _variable(mail.password))
             smtp.send_message(message)
-    except (smtplib.SMTPException, OSError) as error:
+    except UnicodeError:  # smtplib sends ASCII alone
+        raise DeliveryError(f"the mail's address, user or password ({mail.password}) is not ASCII") from None
+    except (smtplib.SMTPException, OSError, ValueError) as error:
         raise DeliveryError(f"the mail was not accepted ({type(error).__name__})") from None
+
+
+def _variable(name: str) -> str:
+    value = os.environ.get(name, "")
+    if not value:
+        raise DeliveryError(f"the environment variable {name} is empty")
+    return value

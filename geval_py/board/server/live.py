@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from geval_py.board.database import schema
-from geval_py.board.database.store import SETTINGS_FILE, SHARED_FILE, Board, StoreError, boards_in
+from geval_py.board.database.store import SETTINGS_FILE, Board, StoreError
 from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.site.files import Frame
 from geval_py.board.site.pages import Pages, pages
@@ -46,16 +46,14 @@ class Fault(NamedTuple):
 class LiveBoard:
     """A board whose settings follow its board.yaml; while that has an error, the settings before hold.
 
-    Of a folder of several boards it is the one of their accounts, with boards.yaml. ``faults`` are those that last,
-    by the name of the part.
+    ``faults`` are those that last, by the name of the part.
     """
 
     def __init__(self, folder: str) -> None:
-        is_several = boards_in(folder) != []
         self.folder = folder
         self.faults: dict[str, Fault] = {}
-        self._open = partial(Board.open_accounts if is_several else Board.open, folder)
-        self._path = os.path.join(folder, SHARED_FILE if is_several else SETTINGS_FILE)
+        self._open = partial(Board.open, folder)
+        self._path = os.path.join(folder, SETTINGS_FILE)
         self._stamp: Stamp | None = None
         self._tried: Stamp | None = None
         self._board: Board | None = None

@@ -1,8 +1,7 @@
 """Signing in by another site: a provider of OpenID Connect, or GitHub, says who somebody is.
 
 Authlib does the protocol: the authorization code with PKCE, state and nonce, and the check of what the provider has
-signed. What it keeps between the two visits stands in the database, under a secret in a cookie of the browser that
-began; it is taken from there once.
+signed. What it keeps between the two visits is in a signed cookie of the browser that began, for fifteen minutes.
 """
 
 from __future__ import annotations
@@ -17,18 +16,23 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from geval_py.board.server import accounts
-from geval_py.board.server.accounts import Identity, RefusedError
-from geval_py.board.server.context import NOT_FOUND, ServerContext, read_form, server_of
+from geval_py.board.people import accounts, sign_in
+from geval_py.board.people.accounts import RefusedError
+from geval_py.board.people.sign_in import Identity
+from geval_py.board.people.teams import submitter_names
+from geval_py.board.server.context import NOT_FOUND, ServerContext, Visit, read_form, server_of
 from geval_py.board.settings import GITHUB, Provider, ServerSettings
 from geval_py.board.submission import RejectedError
 from geval_py.errors import UsageError
 from geval_py.text import visible
 
 SECONDS = 10  # that a provider has for an answer
+STATE_SECONDS = 15 * 60  # for which somebody may be away at a provider
 STARTS_AN_HOUR = 300  # from one address, behind which a whole university may be
 LONGEST = 255  # characters of a subject, by OpenID Connect
-NEXT = "/sign-in/name"
+NEXT, CONNECT = "/sign-in/name", "/sign-in/connect"
+WHO = "who"  # in the browser's state: somebody whom a provider knows, and who has no account yet
+TOO_LATE = "the sign-in took too long, or began in another browser; sign in again"
 Asked = TypeVar("Asked")
 
 
@@ -37,35 +41,37 @@ async def start(request: Request) -> Response:
     server, provider = server_of(request), _provider(request)
     if request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
         return RedirectResponse(f"{server.path}/sign-in", 303)
-    await run_in_threadpool(server.count_try, request, "sign-ins", STARTS_AN_HOUR)
-    kept: dict[str, Any] = {}
-    request.scope["session"] = kept
+    server.count_try(request, "sign-ins", STARTS_AN_HOUR)
+    request.session.clear()
     back = server.own_address(request, f"/sign-in/by/{provider.slug}/back")
-    answer: Response = await _asked(server, provider, lambda client: client.authorize_redirect(request, back))
-    return await run_in_threadpool(_keep, server, answer, {"provider": provider.slug, "session": kept})
+    return await _asked(server, provider, lambda client: client.authorize_redirect(request, back))
 
 
 async def come_back(request: Request) -> Response:
-    """Receive a browser that comes back from the provider, and sign in who it is."""
-    server, provider = server_of(request), _provider(request)
-    data = await run_in_threadpool(_take, request)
-    if data.get("provider") != provider.slug:
-        raise RefusedError("the sign-in took too long, or began in another browser; sign in again")
-    request.scope["session"] = data["session"]
-    who = await _asked(server, provider, lambda client: _identity(client, provider, request))
+    """Receive a browser that comes back from the provider, and sign in who it is.
 
-    def sign_in() -> Response:
-        current = server.current(request)  # now: a session that ended meanwhile adds nothing to its account
-        with server.board().writing() as connection:
-            account = accounts.identified(connection, who, current.id if current else None, server.clock())
-            if account is not None:
-                return server.welcome(connection, account, f"signed in by {provider.name}", server.sign_in_cookie)
-        if not server.board().settings.server.is_open_to(who.email):
+    If an account is signed in that has not used this provider, ask whether to connect the two.
+    """
+    server, provider = server_of(request), _provider(request)
+    if not any(name.startswith(f"_state_{provider.slug}_") for name in request.session):
+        raise RefusedError(TOO_LATE)
+    who = await _asked(server, provider, lambda client: _identity(client, provider, request))
+    request.session.clear()
+
+    def sign_in_or_ask() -> Response:
+        current = server.current(request)
+        with server.accounts.writing() as people:
+            is_asked = current is not None and not sign_in.is_known(people, who)
+            person = "" if is_asked else sign_in.identified(people, who, server.clock())
+            if person:
+                return server.welcome(people, person, f"signed in by {provider.name}")
+        if current is None and not server.board().settings.server.is_open_to(who.email):
             says = f"{who.email} has no invitation" if who.email else f"{provider.name} gave no verified address"
             raise RefusedError(f"{says}; ask the organiser")
-        return _keep(server, RedirectResponse(server.path + NEXT, 303), {"identity": asdict(who)})
+        request.session[WHO] = asdict(who)
+        return RedirectResponse(server.path + (CONNECT if current else NEXT), 303)
 
-    return await run_in_threadpool(sign_in)
+    return await run_in_threadpool(sign_in_or_ask)
 
 
 async def choose_name(request: Request) -> Response:
@@ -74,47 +80,44 @@ async def choose_name(request: Request) -> Response:
     if request.method == "POST":
         server.check_origin(request)
         form = await read_form(request)
+    if WHO not in request.session:
+        raise RefusedError(TOO_LATE)
+    who, reason = Identity(**request.session[WHO]), ""
 
-    def choose() -> Response:
-        data = _take(request)
-        if "identity" not in data:
-            raise RefusedError("the sign-in took too long; sign in again")
-        who = Identity(**data["identity"])
-        reason = ""
-        if request.method == "POST":
-            try:
-                for one in server.boards:
-                    with one.board().reading() as connection:
-                        accounts.refuse_taken_team(connection, form.get("name", ""))
-                with server.board().writing() as connection:
-                    account = accounts.enrol(connection, who, form.get("name", ""), server.clock())
-                    return server.welcome(connection, account, "made an account", server.sign_in_cookie)
-            except (RefusedError, RejectedError) as error:
-                reason = str(error)
-        values = {"email": who.email, "name": form.get("name", who.name), "reason": reason}
-        return _keep(server, server.page("new_name", "Your name", 422 if reason else 200, **values), data)
+    def enrol() -> Response:
+        with server.board().reading() as connection:
+            others = submitter_names(connection)
+        with server.accounts.writing() as people:
+            account = sign_in.enrol(people, who, form.get("name", ""), server.clock(), others)
+            return server.welcome(people, account.person, "made an account")
 
-    return await run_in_threadpool(choose)
-
-
-# What is kept of a browser that is on its way
+    if request.method == "POST":
+        try:
+            answer = await run_in_threadpool(enrol)
+        except (RefusedError, RejectedError) as error:
+            reason = str(error)
+        else:
+            request.session.clear()
+            return answer
+    values = {"email": who.email, "name": form.get("name", who.name), "reason": reason}
+    return await run_in_threadpool(server.page, "new_name", "Your name", 422 if reason else 200, **values)
 
 
-def _keep(server: ServerContext, answer: Response, data: dict[str, Any]) -> Response:
-    with server.board().writing() as connection:
-        secret = accounts.issue(connection, accounts.SIGN_IN, server.clock(), data=data)
-    server.set_cookie(answer, server.sign_in_cookie, secret, accounts.DAYS[accounts.SIGN_IN])
-    return answer
+def ask_to_connect(visit: Visit) -> Response:
+    """Ask whether an account of another site is to sign in to the account that is signed in."""
+    who = visit.request.session.get(WHO)
+    if who is None:
+        raise RefusedError(TOO_LATE)
+    return visit.server.page("connect", "Connect", account=visit.account, who=Identity(**who))
 
 
-def _take(request: Request) -> dict[str, Any]:
-    """Return what was kept, once; {} if it is unknown, used, or too old."""
-    server = server_of(request)
-    secret = request.cookies.get(server.sign_in_cookie, "")
-    with server.board().writing() as connection:
-        row = accounts.find(connection, accounts.SIGN_IN, secret, server.clock())
-        accounts.end(connection, accounts.SIGN_IN, secret)
-    return {} if row is None else dict(row.data)
+def connect(visit: Visit) -> None:
+    """Let an account of another site sign in to the account that is signed in."""
+    who = visit.request.session.pop(WHO, None)
+    if who is None:
+        raise RefusedError(TOO_LATE)
+    sign_in.connect(visit.people, Identity(**who), visit.account, visit.now)
+    visit.log("connected", Identity(**who).issuer)
 
 
 # The provider

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from sqlalchemy import Row, select
-from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from geval_py.board.database.schema import ROLES, Jobs, Submissions, Submitters, audit, jobs, submissions, submitters
+from geval_py.board.database.schema import Jobs, Submissions, Submitters, audit, jobs, submissions, submitters
 from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
-from geval_py.board.operations.receipts import find_submission
 from geval_py.board.operations.teams import extend, extensions
+from geval_py.board.people import accounts
+from geval_py.board.people.accounts import Invitation, RefusedError
+from geval_py.board.people.schema import ROLES, account_log
+from geval_py.board.people.teams import change_team, submitter_names
 from geval_py.board.ranking.grades import grades
 from geval_py.board.ranking.likeness import likenesses
-from geval_py.board.server import accounts, queue
-from geval_py.board.server.accounts import Invitation
-from geval_py.board.server.context import NOT_FOUND, Visit, download
+from geval_py.board.server import queue
+from geval_py.board.server.context import ACCOUNTS, BOARD, Visit, download
 from geval_py.board.server.delivery import undelivered
 from geval_py.board.settings import moment_of, moment_text
 from geval_py.board.site.view import announcements_of
@@ -31,11 +33,7 @@ HOME = "/organiser"
 PEOPLE, SUBMITTED, SETTINGS = f"{HOME}/people", f"{HOME}/submissions", f"{HOME}/settings"
 MAX_RESCORINGS = 5  # the latest
 PAGE_ROWS = 50  # of a list
-LOG = select(audit).order_by(audit.c.id.desc())
 LOG_COLUMNS = words("moment who action subject detail")
-ASKED = words("withdraw note close move merge")  # before the change is made
-BACK = dict.fromkeys(("withdraw", "restore", "note"), SUBMITTED) | {"extend": SETTINGS}
-BACK |= dict.fromkeys(words("close open move merge rename"), PEOPLE)
 
 
 def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> dict[str, Any]:
@@ -93,7 +91,7 @@ def submitted(visit: Visit) -> Response:
 
 def people(visit: Visit) -> Response:
     """List the accounts."""
-    everybody = accounts.all_accounts(visit.shared, closed=True)
+    everybody = accounts.all_accounts(visit.people, closed=True)
     rows = sorted(everybody, key=lambda one: natural_order(one.label.casefold()))
     shown = listed(visit, rows, "label", "team", "role", "email", "state")
     values = {"account": visit.account, "roles": ROLES, "now": visit.now, "everybody": everybody}
@@ -108,8 +106,12 @@ def settings(visit: Visit) -> Response:
 
 def log_lines(visit: Visit) -> list[Row[Any]]:
     """Return the lines of the audit logs of the board and of its accounts, the latest first."""
-    lines = [line for connection in {visit.connection, visit.shared} for line in connection.execute(LOG)]
-    return sorted(lines, key=lambda line: line.moment, reverse=True)
+    columns = words("moment who action subject detail")
+    of_board = visit.connection.execute(select(*(audit.c[name] for name in columns)).order_by(audit.c.id))
+    log = account_log.c
+    query = select(*(log[name] for name in columns)).where(log.board == visit.people.board)
+    lines = [*of_board, *visit.people.execute(query.order_by(log.id))]
+    return sorted(lines, key=lambda line: line.moment)[::-1]
 
 
 def log(visit: Visit) -> Response:
@@ -119,7 +121,7 @@ def log(visit: Visit) -> Response:
 
 def log_file(visit: Visit) -> Response:
     """Return the whole audit log as CSV."""
-    lines = ((moment_text(line.moment), *line[2:]) for line in log_lines(visit))
+    lines = ((moment_text(line.moment), *line[1:]) for line in log_lines(visit))
     return download(plain_table(LOG_COLUMNS, lines), "log.csv")
 
 
@@ -138,109 +140,181 @@ def alike(visit: Visit) -> Response:
 def invite(visit: Visit) -> Response:
     """Invite somebody, or make a new link for an account; the link is shown this once."""
     if label := visit.form["again"]:
-        own = accounts.account_named(visit.shared, label)
-        return invited(visit, accounts.new_link(visit.shared, own.id, visit.now), PEOPLE)
+        person = accounts.account_named(visit.people, label)
+        secret = accounts.new_link(visit.people, person, visit.now, made_by=visit.account.id)
+        return invited(visit, Invitation(secret, person, "again"), PEOPLE)
     values: dict[str, Any] = {key: visit.form[key] for key in words("name email role team")}
-    values |= {"by": visit.person, "change": visit.form["update"] == "yes"}
-    return invited(visit, accounts.invite(visit.shared, now=visit.now, **values), PEOPLE)
+    others = submitter_names(visit.connection)
+    made = accounts.invite(visit.people, now=visit.now, by=visit.account, others=others, **values)
+    return invited(visit, made, PEOPLE)
 
 
-def invite_again(visit: Visit) -> Response | None:
-    """Send new links to a person, or to all who never signed in: by mail or, without it, as a CSV file."""
-    shared, label = visit.shared, visit.form["name"]
-    front = visit.server.front
-    has_mail, address = front.board().settings.server.mail is not None, front.own_address(visit.request, "")
-    pending = [one for one in accounts.all_accounts(shared) if one.state == "invited" and label in ("", one.label)]
-    people = [one for one in pending if one.email or not has_mail]
+def pending_people(visit: Visit) -> list[accounts.Account]:
+    """Return those who were invited and never signed in, or the one that the form names."""
+    label = visit.form["name"]
+    return [one for one in accounts.all_accounts(visit.people) if one.state == "invited" and label in ("", one.label)]
+
+
+def mail_again(visit: Visit) -> None:
+    """Let the worker mail new links to a person, or to all who never signed in."""
+    people = [one for one in pending_people(visit) if one.email and visit.board.settings.server.mail]
     if not people:
-        raise accounts.RefusedError("no pending invitation has an e-mail address")
+        raise RefusedError("no pending invitation has an e-mail address")
+    address = visit.server.own_address(visit.request, "")
     for one in people:
-        visit.log("invited", one.label, "again, by mail" if has_mail else "again")
-        if has_mail:
-            notices.mail_invitation(shared, one.id, one.email, address, visit.now)
-    if has_mail:
-        return None
-    links = [accounts.new_link(shared, one.id, visit.now) for one in people]
-    return download(accounts.links_table(links, address), "links.csv")
+        visit.log("invited", one.label, "again, by mail")
+        notices.mail_invitation(visit.connection, one.id, visit.account.id, address, visit.now)
+
+
+def links_file(visit: Visit) -> Response:
+    """Return new links for all who never signed in as a CSV file."""
+    links = []
+    for one in pending_people(visit):
+        visit.log("invited", one.label, "again")
+        secret = accounts.new_link(visit.people, one, visit.now, made_by=visit.account.id)
+        links.append(Invitation(secret, one))
+    return download(accounts.links_table(links, visit.server.own_address(visit.request, "")), "links.csv")
 
 
 def invited(visit: Visit, made: Invitation, back: str = "") -> Response:
     """Show the link of an invitation on a page that leads ``back``."""
     visit.log("invited", made.account.label, made.detail)
-    link = visit.server.front.own_address(visit.request, f"/invitation/{made.secret}")
+    link = visit.server.own_address(visit.request, f"/invitation/{made.secret}")
     note = made.note.replace("\n ", ";") if back else ""
     return visit.server.page("secret", "Invitation", secret=link, kind="link", back=back.removeprefix("/"), note=note)
 
 
-def change(visit: Visit) -> Response:
-    """Change what a form of the organiser's pages asks for; its line of the audit log has a subject and a detail.
+# Changes: each returns the subject and the detail of its line in the audit log.
 
-    A change of a row is made after a question.
-    """
-    board, connection, form, now = visit.board, visit.connection, visit.form, visit.now
-    subject, detail = form["code"], ""
-    name = visit.request.path_params["change"]
-    back = BACK.get(name, HOME)
-    if name in ASKED and form["sure"] != "yes":
-        remark = ""
-        if name in ("close", "move"):
-            subject = accounts.account_named(visit.shared, form["name"]).label
-        elif name == "merge":
-            subject = f"{form['team']} into {form['into']}"
-        else:
-            row = find_submission(connection, subject)
-            subject, remark = row.code, row.remark
-        return visit.ask(f"organiser/{name}", back, subject, remark)
-    match name:
-        case "announce":
-            subject, detail = str(notices.announce(board, form["text"], now)), form["text"]
-        case "take-back":
-            subject = form["number"]
-            notices.take_back(board, number_in(subject) or 0)
-        case "withdraw":
-            detail = form["reason"]
-            operations.withdraw(board, subject, detail, now)
-        case "restore":
-            operations.restore(board, subject, now)
-        case "extend":
-            subject, more, sure = form["team"], number_in(form["more"] or "0"), form["sure"] == "yes"
-            if more is None:
-                raise UsageError(message=f"`{visible(form['more'])}` is no number of submissions")
-            try:
-                until = moment_of(form["until"]) if form["until"] else None
-            except ValueError as error:
-                raise UsageError(message=str(error)) from None
-            values = {"phase": form["phase"], "reason": form["reason"]}
-            detail = str(extend(board, subject, until=until, more=more, **values, now=now, confirmed=sure))
-        case "note":
-            detail = form["remark"]
-            operations.note(board, subject, detail)
-        case "close":
-            account = accounts.account_named(visit.shared, form["name"])
-            if account.id == visit.account.id:
-                raise accounts.RefusedError("you cannot close your own account here")
-            accounts.close(visit.shared, account.id, now)
-            subject = account.label
-        case "move":
-            account, detail = accounts.account_named(visit.shared, form["name"]), form["team"]
-            accounts.move(visit.shared, account, detail)
-            subject = account.label
-        case "rename" | "merge":
-            subject, detail, front = form["team"], form["into"], visit.server.front
-            boards = [one.board() for one in (front, *front.boards)]
-            accounts.change_team(boards, subject, detail, now, merge=name == "merge")
-        case "open":
-            subject = accounts.reopen(visit.shared, form["name"])
-        case "try-again":
-            subject = str(queue.try_again(connection, now))
-        case "rescore":
-            dry = form["dry"] == "yes"
-            subject = str(queue.ask_to_rescore(connection, visit.account.name, now, dry=dry))
-            detail = "dry run" if dry else ""
-        case _:
-            raise HTTPException(404, NOT_FOUND)
-    visit.log(name, subject, detail)
-    return RedirectResponse(visit.server.path + back, 303)
+
+def need_answer(form: Mapping[str, str]) -> None:
+    """Raise UsageError unless the box beside the button is checked."""
+    if form["sure"] != "yes":
+        raise UsageError(message="check the box beside the button, to confirm what you change")
+
+
+def announce(visit: Visit) -> tuple[str, str]:
+    """Announce something to everybody, and mail it to all members if the box is checked."""
+    members = [one.id for one in accounts.all_accounts(visit.people)] if visit.form["mail"] == "yes" else []
+    return str(notices.announce(visit.board, visit.form["text"], visit.now, members)), visit.form["text"]
+
+
+def take_back(visit: Visit) -> tuple[str, str]:
+    """Take back an announcement."""
+    notices.take_back(visit.board, number_in(visit.form["number"]) or 0)
+    return visit.form["number"], ""
+
+
+def withdraw(visit: Visit) -> tuple[str, str]:
+    """Withdraw a submission."""
+    operations.withdraw(visit.board, visit.form["code"], visit.form["reason"], visit.now)
+    return visit.form["code"], visit.form["reason"]
+
+
+def restore(visit: Visit) -> tuple[str, str]:
+    """Undo the withdrawal of a submission."""
+    operations.restore(visit.board, visit.form["code"], visit.now)
+    return visit.form["code"], ""
+
+
+def note(visit: Visit) -> tuple[str, str]:
+    """Put a remark on a submission."""
+    operations.note(visit.board, visit.form["code"], visit.form["remark"])
+    return visit.form["code"], visit.form["remark"]
+
+
+def extend_team(visit: Visit) -> tuple[str, str]:
+    """Extend a phase for a team."""
+    form, more = visit.form, number_in(visit.form["more"] or "0")
+    if more is None:
+        raise UsageError(message=f"`{visible(form['more'])}` is no number of submissions")
+    try:
+        until = moment_of(form["until"]) if form["until"] else None
+    except ValueError as error:
+        raise UsageError(message=str(error)) from None
+    values: dict[str, Any] = {"phase": form["phase"], "reason": form["reason"], "confirmed": form["sure"] == "yes"}
+    values["teams"] = accounts.teams_of(visit.people)
+    return form["team"], str(extend(visit.board, form["team"], until=until, more=more, now=visit.now, **values))
+
+
+def close(visit: Visit) -> tuple[str, str]:
+    """Close an account."""
+    account = accounts.account_named(visit.people, visit.form["name"])
+    if account.id == visit.account.id:
+        raise RefusedError("you cannot close your own account here")
+    accounts.close(visit.people, account, visit.now)
+    return account.label, ""
+
+
+def reopen(visit: Visit) -> tuple[str, str]:
+    """Open an account again."""
+    return accounts.reopen(visit.people, visit.form["name"]), ""
+
+
+def move(visit: Visit) -> tuple[str, str]:
+    """Move an account to another team."""
+    account = accounts.account_named(visit.people, visit.form["name"])
+    accounts.move(visit.people, account, visit.form["team"], visit.now, submitter_names(visit.connection))
+    return account.label, visit.form["team"]
+
+
+def rename(visit: Visit) -> tuple[str, str]:
+    """Rename a team."""
+    change_team(visit.board, visit.server.accounts, visit.form["team"], visit.form["into"], visit.now)
+    return visit.form["team"], visit.form["into"]
+
+
+def merge(visit: Visit) -> tuple[str, str]:
+    """Merge a team into another one."""
+    names = visit.form["team"], visit.form["into"]
+    change_team(visit.board, visit.server.accounts, *names, visit.now, merge=True)
+    return names
+
+
+def try_again(visit: Visit) -> tuple[str, str]:
+    """Put failed uploads back into the queue."""
+    return str(queue.try_again(visit.connection, visit.now)), ""
+
+
+def rescore(visit: Visit) -> tuple[str, str]:
+    """Rescore what is out of date, or show what would change."""
+    dry = visit.form["dry"] == "yes"
+    number = queue.ask_to_rescore(visit.connection, visit.account.name, visit.now, dry=dry)
+    return str(number), "dry run" if dry else ""
+
+
+class Action(NamedTuple):
+    """What a form changes: a store, from a page that is shown again, with a box to check if it ``asks``."""
+
+    run: Callable[[Visit], tuple[str, str]]
+    changes: str
+    back: str
+    asks: bool = False
+
+
+ACTIONS = {
+    "announce": Action(announce, BOARD, HOME),
+    "take-back": Action(take_back, BOARD, HOME),
+    "try-again": Action(try_again, BOARD, HOME),
+    "rescore": Action(rescore, BOARD, HOME),
+    "withdraw": Action(withdraw, BOARD, SUBMITTED, asks=True),
+    "restore": Action(restore, BOARD, SUBMITTED),
+    "note": Action(note, BOARD, SUBMITTED),
+    "extend": Action(extend_team, BOARD, SETTINGS),
+    "close": Action(close, ACCOUNTS, PEOPLE, asks=True),
+    "open": Action(reopen, ACCOUNTS, PEOPLE),
+    "move": Action(move, ACCOUNTS, PEOPLE, asks=True),
+    "rename": Action(rename, BOARD, PEOPLE),
+    "merge": Action(merge, BOARD, PEOPLE, asks=True),
+}
+
+
+def act(name: str, action: Action, visit: Visit) -> Response:
+    """Do what a form asks for, and write it into the audit log."""
+    if action.asks:
+        need_answer(visit.form)
+    visit.log(name, *action.run(visit))
+    return RedirectResponse(visit.server.path + action.back, 303)
 
 
 PAGES = {
@@ -253,8 +327,9 @@ PAGES = {
     f"{HOME}/grades.csv": grades_file,
     f"{HOME}/alike": alike,
 }
-CHANGES: dict[str, Callable[[Visit], Response | None]] = {
-    f"{HOME}/invite-again": invite_again,
-    f"{HOME}/invite": invite,
-    f"{HOME}/{{change}}": change,
+CHANGES: dict[str, tuple[Callable[[Visit], Response | None], str]] = {
+    f"{HOME}/invite": (invite, ACCOUNTS),
+    f"{HOME}/invite-again": (mail_again, BOARD),
+    f"{HOME}/links.csv": (links_file, ACCOUNTS),
 }
+CHANGES |= {f"{HOME}/{name}": (partial(act, name, action), action.changes) for name, action in ACTIONS.items()}

@@ -3,53 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Row, select, update
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from geval_py.board.database import schema
-from geval_py.board.database.schema import Submissions, secrets
+from geval_py.board.database.schema import Submissions
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.receipts import day_of, find_submission, quota_used
 from geval_py.board.operations.teams import team_settings
+from geval_py.board.people import accounts, secrets, sign_in
+from geval_py.board.people.accounts import A, Account, RefusedError
+from geval_py.board.people.schema import accounts as table
 from geval_py.board.ranking.disclosure import disclosed
-from geval_py.board.server import accounts, uploads
-from geval_py.board.server.accounts import Account, RefusedError
-from geval_py.board.server.context import NOT_FOUND, Visit, download
-from geval_py.board.server.organiser import invited
-from geval_py.board.settings import BoardSettings, moment_text
+from geval_py.board.server import uploads
+from geval_py.board.server.context import ACCOUNTS, BOARD, Visit, download
+from geval_py.board.server.organiser import invited, need_answer
+from geval_py.board.settings import moment_text
 from geval_py.board.site.pages import shown_scores
 from geval_py.text import words
 
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
-CHANGES_OF_TEAM = words("leave remove hand-over")
+SECRETS_AN_HOUR = 20  # tokens and invitations that an account makes
 
 
-def quota_of(connection: Connection, settings: BoardSettings, account: Account, now: datetime) -> dict[str, Any]:
-    """Return how many submissions of a day an account's team has ``used``, of those ``allowed`` (0: any number)."""
-    settings = team_settings(connection, settings, account.submitter_id)
-    used = quota_used(connection, settings, account.submitter_id, now, with_uploads=True)
-    day = day_of(now, settings.zone)
+def quota_of(visit: Visit) -> dict[str, Any]:
+    """Return how many submissions of a day the account's team has ``used``, of those ``allowed`` (0: any number)."""
+    settings = team_settings(visit.connection, visit.board.settings, visit.team_id)
+    used = quota_used(visit.connection, settings, visit.team_id, visit.now, with_uploads=True)
+    day = day_of(visit.now, settings.zone)
     days = {"day": day.name, "next_day": day.end, "zone": str(settings.zone)}
-    return {"used": used, "allowed": settings.at(now).submissions_a_day, **days}
+    return {"used": used, "allowed": settings.at(visit.now).submissions_a_day, **days}
 
 
 def me(visit: Visit) -> Response:
-    """Show a team's uploads, quota, tokens and members, and the phase that is open."""
+    """Show a team's uploads, quota, tokens and members, the phase that is open, and all by which one signs in."""
     account, settings, connection = visit.account, visit.board.settings, visit.connection
-    phases = team_settings(connection, settings, account.submitter_id).phases
-    own = uploads.uploads_of(connection, account.submitter_id)
+    phases = team_settings(connection, settings, visit.team_id).phases
+    own = uploads.uploads_of(connection, visit.team_id)
     nameable = set()
     for one in own if settings.finals else ():
         if one.code:
             row = find_submission(connection, one.code)
             if not operations.final_problem(connection, settings, row, visit.now, undo=one.is_final):
                 nameable.add(one.code)
-    own_tokens = accounts.S.account_id == account.id, accounts.S.kind == accounts.TOKEN
-    tokens = select(secrets).where(*own_tokens, accounts.S.expires >= visit.now)
     return visit.server.page(
         "my_page",
         "My page",
@@ -57,9 +55,12 @@ def me(visit: Visit) -> Response:
         uploads=own,
         scores=scores_of(visit, own),
         nameable=nameable,
-        tokens=visit.shared.execute(tokens.order_by(accounts.S.id.desc())),
-        members=accounts.members_of(visit.shared, visit.person.submitter_id),
-        quota=quota_of(connection, settings, account, visit.now),
+        tokens=secrets.secrets_of(visit.people, account.person, secrets.TOKEN, visit.now),
+        sessions=secrets.secrets_of(visit.people, account.person, secrets.SESSION, visit.now),
+        session=visit.server.session_digest(visit.request),
+        identities=sign_in.identities_of(visit.people, account),
+        members=accounts.members_of(visit.people, account.team),
+        quota=quota_of(visit),
         phase=next((one for one in phases if visit.now <= one.until), None),
         endings=uploads.OUTPUT_ENDINGS,
     )
@@ -83,7 +84,7 @@ def who(visit: Visit) -> Response:
 def own_upload(visit: Visit) -> Row[Any]:
     """Return the upload of a team that is asked for; raises HTTPException."""
     number = visit.request.path_params["number"]
-    own = uploads.uploads_of(visit.connection, visit.account.submitter_id, number=number)
+    own = uploads.uploads_of(visit.connection, visit.team_id, number=number)
     if not own:
         raise HTTPException(404, "Your team has no such upload.")
     return own[0]
@@ -120,7 +121,7 @@ def upload_state(visit: Visit) -> Response:
     Of scores and places, it has what the site shows to everybody.
     """
     upload = own_upload(visit)
-    quota = quota_of(visit.connection, visit.board.settings, visit.account, visit.now)
+    quota = quota_of(visit)
     names = words("number name test sha256 bytes dry state reason code cost charge")
     document = {name: getattr(upload, name) for name in names}
     document |= {"settled": upload.is_settled, "arrived": moment_text(upload.arrived), "problems": upload.problems}
@@ -133,78 +134,110 @@ def upload_state(visit: Visit) -> Response:
 
 def count_secret(visit: Visit) -> None:
     """Count a token or an invitation that an account makes; raises TooOftenError."""
-    accounts.count_try(visit.shared, f"secrets of {visit.account.id}", accounts.SECRETS_AN_HOUR, visit.now)
+    visit.server.rates.count(f"secrets of {visit.account.id}", SECRETS_AN_HOUR)
 
 
 def new_token(visit: Visit) -> Response:
     """Make a token, and show it this once."""
-    scope = visit.form["scope"] or accounts.SUBMIT
+    scope = visit.form["scope"] or secrets.SUBMIT
     count_secret(visit)
-    secret = accounts.make_token(visit.shared, visit.account.id, now=visit.now, name=visit.form["name"], scope=scope)
+    secret = sign_in.make_token(visit.people, visit.account, now=visit.now, name=visit.form["name"], scope=scope)
     visit.log("made a token")
     return visit.server.page("secret", "Token", secret=secret, kind=scope)
 
 
-def end_token(visit: Visit) -> None:
-    """End a token."""
-    own_tokens = accounts.S.account_id == visit.account.id, accounts.S.kind == accounts.TOKEN
-    visit.shared.execute(delete(secrets).where(accounts.S.id == visit.request.path_params["number"], *own_tokens))
-    visit.log("ended a token")
+def end_secret(visit: Visit) -> None:
+    """End a token or a session."""
+    number = visit.request.path_params["number"]
+    if secrets.end_secrets(visit.people, visit.account.person, secrets.TOKEN, secrets.SESSION, number=number):
+        visit.log("ended a token or session")
+
+
+def end_identity(visit: Visit) -> None:
+    """End signing in by an account of another site."""
+    sign_in.disconnect(visit.people, visit.account, visit.request.path_params["number"])
+    visit.log("disconnected")
 
 
 def invite(visit: Visit) -> Response:
     """Invite somebody into a team, by its owner; the link is shown this once."""
+    visit.need_team()
     count_secret(visit)
-    return invited(visit, accounts.invite_member(visit.shared, visit.person, visit.form["name"], visit.now))
+    return invited(visit, accounts.invite_member(visit.people, visit.account, visit.form["name"], visit.now))
 
 
-def change_members(visit: Visit, name: str) -> Response | None:
-    """Leave a team, or, by its owner, remove a member or hand the team over; after a question."""
-    form, own = visit.form, visit.person
-    members = accounts.members_of(visit.shared, own.submitter_id)
-    chosen = str(own.id) if name == "leave" else form["member"] if own.owner else ""
-    other = next((one for one in members if str(one.id) == chosen), None)
-    if other is None or (name != "leave" and other.owner):
+def change_mail(visit: Visit) -> None:
+    """Turn mail about uploads on or off."""
+    is_mailed = visit.form["on"] == "yes"
+    visit.people.execute(update(table).where(A.id == visit.account.id).values(mailed=is_mailed))
+    visit.log("turned mail " + ("on" if is_mailed else "off"))
+
+
+def leave(visit: Visit) -> None:
+    """Leave the team."""
+    visit.need_team()
+    need_answer(visit.form)
+    accounts.move(visit.people, visit.account, "", visit.now)
+    visit.log("leave", visit.account.label, visit.account.team)
+
+
+def remove(visit: Visit) -> None:
+    """Remove a member from the team, by its owner."""
+    member = chosen_member(visit)
+    accounts.move(visit.people, member, "", visit.now)
+    visit.log("remove", member.label, visit.account.team)
+
+
+def hand_over(visit: Visit) -> None:
+    """Hand the team over to a member, by its owner."""
+    member = chosen_member(visit)
+    accounts.hand_over(visit.people, member, visit.account)
+    visit.log("hand-over", member.label, visit.account.team)
+
+
+def chosen_member(visit: Visit) -> Account:
+    """Return the member that an owner chose; raises RefusedError."""
+    members = accounts.members_of(visit.people, visit.account.team) if visit.account.may_submit else []
+    member = next((one for one in members if one.id == visit.form["member"] and not one.owner), None)
+    if member is None or not visit.account.owner:
         raise RefusedError("only the owner of a team can do this, to a member who does not own it")
-    if form["sure"] != "yes":
-        return visit.ask(f"me/{name}", "/me", own.team if name == "leave" else other.name)
-    if name == "hand-over":
-        accounts.hand_over(visit.shared, other.id, own.id)
-    else:
-        accounts.move(visit.shared, other, "")
-    visit.log(name, other.label, own.team)
-    return None
+    need_answer(visit.form)
+    return member
 
 
-def change(visit: Visit) -> Response | None:
-    """Turn mail about uploads on or off, name a submission as final or not, or withdraw it, by its team."""
-    code, name, is_mailed = visit.form["code"], visit.request.path_params["change"], visit.form["on"] == "yes"
-    if name in CHANGES_OF_TEAM:
-        return change_members(visit, name)
-    if name == "mail":
-        own = update(schema.accounts).where(accounts.A.id == visit.account.id)
-        visit.shared.execute(own.values(mailed=is_mailed))
-        visit.log("turned mail " + ("on" if is_mailed else "off"))
-        return None
-    is_own = Submissions.code == code, Submissions.submitter_id == visit.account.submitter_id
+def team_code(visit: Visit) -> str:
+    """Return the code in the form, of a submission of the team; raises RefusedError."""
+    visit.need_team()
+    is_own = Submissions.code == visit.form["code"], Submissions.submitter_id == visit.team_id
     if visit.connection.execute(select(Submissions.id).where(*is_own)).first() is None:
         raise RefusedError("this submission does not belong to your team")
-    if name == "final":
-        undo = visit.form["undo"] == "yes"
-        operations.name_final(visit.board, [code], visit.now, undo=undo)
-        visit.log("took back as final" if undo else "named as final", code)
-    elif name == "withdraw":
-        operations.withdraw(visit.board, code, BY_THE_TEAM, visit.now, by_team=True)
-        visit.log("withdrew", code)
-    else:
-        raise HTTPException(404, NOT_FOUND)
-    return None
+    return visit.form["code"]
+
+
+def name_final(visit: Visit) -> None:
+    """Name a submission as final, or no longer."""
+    code, undo = team_code(visit), visit.form["undo"] == "yes"
+    operations.name_final(visit.board, [code], visit.now, undo=undo)
+    visit.log("took back as final" if undo else "named as final", code)
+
+
+def withdraw(visit: Visit) -> None:
+    """Withdraw a submission, by its team."""
+    code = team_code(visit)
+    operations.withdraw(visit.board, code, BY_THE_TEAM, visit.now, by_team=True)
+    visit.log("withdrew", code)
 
 
 PAGES = {"": me, "/uploads/{number}": upload_page, "/uploads/{number}/receipt": receipt}
-CHANGES: dict[str, Callable[[Visit], Response | None]] = {
-    "/tokens": new_token,
-    "/tokens/{number:row}": end_token,
-    "/invitations": invite,
-    "/{change}": change,
+CHANGES: dict[str, tuple[Callable[[Visit], Response | None], str]] = {
+    "/tokens": (new_token, ACCOUNTS),
+    "/secrets/{number:row}": (end_secret, ACCOUNTS),
+    "/identities/{number:row}": (end_identity, ACCOUNTS),
+    "/invitations": (invite, ACCOUNTS),
+    "/mail": (change_mail, ACCOUNTS),
+    "/leave": (leave, ACCOUNTS),
+    "/remove": (remove, ACCOUNTS),
+    "/hand-over": (hand_over, ACCOUNTS),
+    "/final": (name_final, BOARD),
+    "/withdraw": (withdraw, BOARD),
 }

@@ -34,8 +34,9 @@ from geval_py.board.database.schema import (
 from geval_py.board.database.store import Board, pack_file, store_content, write_content
 from geval_py.board.intake.identity import is_archive, upload_name_problem
 from geval_py.board.operations.receipts import OPEN, WAITING, WITHDRAWN, check_quota
-from geval_py.board.server import accounts, queue, signed_receipts
-from geval_py.board.server.accounts import Account, RefusedError
+from geval_py.board.operations.teams import submitter_id
+from geval_py.board.people.accounts import Account, RefusedError
+from geval_py.board.server import queue, signed_receipts
 from geval_py.board.settings import BoardSettings
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.files import FORMAT_ENDINGS
@@ -79,7 +80,6 @@ def accept(
     key: OKPKey,
     *,
     arrived: datetime,
-    most: int,
     **values: Any,
 ) -> dict[str, str]:
     """Store an upload with its content, its job and its receipt; return its ``number``, ``receipt`` and a ``note``.
@@ -87,17 +87,12 @@ def accept(
     A trial has no receipt, "".
 
     The ``values`` are columns of its job: its name; the test set of a single output, "" for an archive; its sha256
-    and bytes; whether it is dry. At most ``most`` uploads of a team may come in an hour. A file that waits already,
-    or became a submission, is not stored again: the note says so, and its receipt is returned. Raises RefusedError
-    for an account that was closed meanwhile or may not submit, TooOftenError, QuotaError, StoreError.
+    and bytes; whether it is dry. A file that waits already, or became a submission, is not stored again: the note
+    says so, and its receipt is returned. Raises QuotaError, StoreError.
     """
     packed = pack_file(path)
     with board.writing() as connection:
-        sender = accounts.account(connection, account.id)
-        if sender is None or not sender.may_submit:
-            raise RefusedError("this account may not submit; ask the organiser")
-        own = sender.submitter_id
-        accounts.count_try(connection, f"uploads {own}", most, arrived)
+        own = submitter_id(connection, account.team)
         if not values["dry"]:
             same = connection.execute(
                 select(jobs)
@@ -107,16 +102,16 @@ def accept(
             ).first()
             if same is not None:  # one that failed or was refused is tried again
                 return {"number": same.number, "receipt": same.receipt, "note": KNOWN}
-            check_quota(connection, board.settings, own, sender.team, arrived, (), with_uploads=True)
+            check_quota(connection, board.settings, own, account.team, arrived, (), with_uploads=True)
         store_content(connection, values["sha256"], packed)
         number, arrived = secrets.token_hex(queue.NUMBER_BYTES), arrived.astimezone(UTC)
         values |= {"number": number, "receipt": ""}
         if not values["dry"]:
             signed = {name: values[name] for name in ("number", "test", "sha256", "bytes")}
-            signed |= {"board": board.settings.title, "submitter": sender.team, "file": values["name"]}
+            signed |= {"board": board.settings.title, "submitter": account.team, "file": values["name"]}
             signed["arrived"] = arrived.isoformat(timespec="microseconds")
             values["receipt"] = signed_receipts.sign(key, signed)
-        queue.enqueue(connection, queue.UPLOAD, arrived, account_id=sender.id, submitter_id=own, **values)
+        queue.enqueue(connection, queue.UPLOAD, arrived, account=account.id, submitter_id=own, **values)
     return {"number": number, "receipt": values["receipt"], "note": ""}
 
 

@@ -61,10 +61,6 @@ class Worker:
     ) -> None:
         self._boards = {path: LiveBoard(path) for path in boards_in(folder) or [folder]}
         self._turns = list(self._boards)
-        self._notifiers = [*self._boards.values()]  # where notices wait; also the accounts, of invitations
-        shared = LiveBoard(folder)
-        if shared.board().place not in [one.board().place for one in self._notifiers]:
-            self._notifiers.append(shared)
         self._at_once = at_once or os.cpu_count() or 1
         self._clock = clock or (lambda: datetime.now(UTC))
         self._stopping = threading.Event()
@@ -84,7 +80,8 @@ class Worker:
         """
         self._until_idle, self._done = until_idle, 0
         if not until_idle:
-            threading.Thread(target=self._deliver, daemon=True).start()
+            for live in self._boards.values():  # a mail server that hangs delays the notices of its board alone
+                threading.Thread(target=self._deliver, args=(live,), daemon=True).start()
         left = scheduler.run(
             self._take,
             self._prepare,
@@ -99,21 +96,18 @@ class Worker:
             for job in left:
                 with suppress(StoreError), queue.changing(self._board_of(job)) as connection:  # or its lease runs out
                     queue.put_back(connection, job, self._clock())
-        while until_idle and self._deliver_next():
-            pass
+        for live in self._boards.values():
+            while until_idle and deliver_next(live.board(), self._clock()):
+                pass
         return self._done
 
     def _board_of(self, job: Job) -> Board:
         return self._boards[job.board].board()
 
-    def _deliver_next(self) -> bool:
-        """Try to deliver a notice of one of the boards; return whether there was one."""
-        return any(deliver_next(live.board(), self._clock()) for live in self._notifiers)
-
-    def _deliver(self) -> None:
+    def _deliver(self, live: LiveBoard) -> None:
         while not self._stopping.is_set():
             try:
-                seconds = 0 if self._deliver_next() else IDLE_SECONDS
+                seconds = 0 if deliver_next(live.board(), self._clock()) else IDLE_SECONDS
             except GevalError:  # the database is away
                 seconds = AWAY_SECONDS
             self._stopping.wait(seconds)

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from geval_py.board.ranking.views import Standings
-from geval_py.board.settings import BoardSettings, ServerSettings
+from geval_py.board.settings import BoardSettings
 from geval_py.board.site.rendering import POLICY, render
 from geval_py.board.site.view import SiteView
 from geval_py.errors import UsageError
@@ -94,15 +94,14 @@ class Frame:
     """What stands around the content of a page: links to the sections and, on a server, to pages of its own.
 
     ``front`` returns the phase of a test's first page and, for None, that of index.html. ``served`` is the address of
-    the server, "" for a folder of files; ``several`` says whether it has other boards, ``accounts`` who may sign in.
-    ``policy`` is the Content-Security-Policy; ``updated`` the moment of the last change.
+    the server, "" for a folder of files; ``several`` says whether it has other boards. ``policy`` is the
+    Content-Security-Policy; ``updated`` the moment of the last change.
     """
 
     settings: BoardSettings
     front: Callable[[str | None], str]
     served: str = ""
     several: bool = False
-    accounts: ServerSettings | None = None
     policy: str = POLICY
     updated: datetime | None = None
 
@@ -127,7 +126,6 @@ class Frame:
             addresses=self.addresses if test else None,
             served=self.served,
             several=self.several,
-            accounts=self.accounts,
             policy=self.policy,
             updated=self.updated,
             **values,

@@ -10,25 +10,46 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from ipaddress import ip_network
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from geval_py.board.database.schema import ORGANISER, ROLES
 from geval_py.board.database.store import Board, boards_in
 from geval_py.board.intake.identity import casefolded, skeletons
-from geval_py.board.server import accounts
-from geval_py.board.server.accounts import RefusedError
+from geval_py.board.people import accounts, secrets, sign_in
+from geval_py.board.people.accounts import RefusedError
+from geval_py.board.people.schema import ORGANISER, ROLES
+from geval_py.board.people.store import People, accounts_of, shared_accounts
+from geval_py.board.people.teams import change_team, submitter_names
 from geval_py.board.settings import read_text
 from geval_py.board.submission import RejectedError
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now, private_files
 from geval_py.cli.commands import option, parser_maker, switch
-from geval_py.errors import UnreadableFileError, UsageError
+from geval_py.errors import GevalError, UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
 WITH_SERVER = "GEVAL_BOARD_WITH_SERVER"  # a variable, set for the worker that a server starts
 SHUTDOWN_SECONDS = 30  # for which uploads may finish
 RESTART_SECONDS = 1  # before a worker that died is followed by another
-CSV_COLUMNS = ("name", "email", "team", "role")
+LIST_COLUMNS = {  # of a class list, by how spreadsheets and learning platforms write them, without other signs
+    "name": ("name", "fullname"),
+    "first": ("firstname", "givenname"),
+    "last": ("lastname", "surname", "familyname"),
+    "email": ("email", "emailaddress", "mail"),
+    "team": ("team", "group"),
+    "role": ("role",),
+    "student_id": ("studentid", "idnumber", "matriculationnumber"),
+}
+OLD_SETTINGS = "boards.yaml"  # of earlier versions, beside several boards
+
+
+def networks(written: str) -> list[str]:
+    """Read addresses and networks with commas between; raises ArgumentTypeError."""
+    try:
+        return [str(ip_network(one.strip())) for one in written.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; write it as 127.0.0.1 or 10.0.0.0/8") from None
 
 
 NAME = option("name", metavar="NAME", help="the name of the account")
@@ -48,6 +69,13 @@ make_serve_parser = parser_maker(
     option("--port", type=int, default=8000, metavar="N", help="the port (default: 8000)"),
     option("--url", default="", metavar="URL", help="the public address (default: that of board.yaml)"),
     switch("--shared", help="serve a folder that other users of this machine can read"),
+    option(
+        "--proxies",
+        type=networks,
+        default=(),
+        metavar="LIST",
+        help="the addresses or networks of your reverse proxies, with commas, whose X-Forwarded-For is believed",
+    ),
     option("--workers", type=int, metavar="N", help="jobs at once; 0 for no worker (default: the number of cores)"),
 )
 
@@ -63,12 +91,19 @@ def run_serve(args: argparse.Namespace) -> None:
 
     with TemporaryDirectory(prefix="geval-board-serve-", ignore_cleanup_errors=True) as place:
         local = f"http://{args.host}:{args.port}"
-        Board.open_accounts(args.board)  # one of several boards is served with the others
-        server = ServerContext(args.board, place, url=args.url, local=local)
+        if os.path.exists(os.path.join(args.board, OLD_SETTINGS)):
+            hint = "write its `server` into each board.yaml, and give its `url` as --url"
+            raise UsageError(message=f"{named(os.path.join(args.board, OLD_SETTINGS))} is not read\n  {hint}")
+        server = ServerContext(args.board, place, url=args.url, local=local, proxies=args.proxies)
         if not args.shared and sys.platform != "win32" and os.stat(args.board).st_mode & 0o007:
             hint = f"chmod 700 {visible(args.board)}, or allow it with --shared"
             raise UsageError(message=f"others can read the board in {named(args.board)}\n  {hint}")
-        check_secrets(server.board().settings.server)
+        for one in server.boards or [server]:
+            try:
+                settings = one.board().settings.server
+            except GevalError:  # a board that cannot be opened says so on its pages
+                continue
+            check_secrets(settings)
         config = uvicorn.Config(
             application(server),
             host=args.host,
@@ -80,7 +115,7 @@ def run_serve(args: argparse.Namespace) -> None:
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-            forwarded_allow_ips=list(server.board().settings.server.proxies),
+            forwarded_allow_ips=args.proxies,
         )
         terminal.note(f"serving {named(args.board)} at {server.url or local}; press Ctrl-C to stop")
         with nullcontext() if args.workers == 0 else _worker_beside(args.board, args.workers):
@@ -167,7 +202,6 @@ make_invite_parser = parser_maker(
     option("--email", default="", metavar="ADDRESS", help="the e-mail address, which identifies the person"),
     option("--role", choices=ROLES, default="", help="the role of the person (default: submitter)"),
     option("--team", default="", metavar="NAME", help="the team for which the person submits (default: NAME)"),
-    switch("--update", help="change an account that exists with another name, address, role or team"),
     option("--url", default="", metavar="URL", help="the address of the server (default: that of board.yaml)"),
 )
 
@@ -177,29 +211,43 @@ def run_invite(args: argparse.Namespace) -> None:
     """Run ``geval board invite``; raises GevalError."""
     if (args.name is None) == (args.list is None):
         raise UsageError(message="give the name of a person to invite, or a CSV file with --list FILE")
-    board = Board.open_accounts(args.board)
-    base = (args.url or board.settings.url).rstrip("/")
+    boards = [Board.open(folder) for folder in boards_in(args.board) or [args.board]]
+    base = (args.url or ("" if len(boards) > 1 else boards[0].settings.url)).rstrip("/")
     if not base:
         raise UsageError(
             message="the address of the server is missing\n  set it with --url URL, or with `url` in board.yaml"
         )
     own = {"name": args.name, "email": args.email, "role": args.role, "team": args.team}
-    people = [(0, own)] if args.list is None else list(_listed(args.list))
+    people: list[tuple[int, dict[str, Any], dict[str, str]]] = [(0, own, {})]
+    if args.list is not None:
+        people = list(_listed(args.list))
     seen: dict[tuple[str, object], tuple[int, str]] = {}
     problems, links, notes = [], [], []
-    with board.writing() as connection:
-        for line, one in people:
+    store = shared_accounts(args.board) if boards_in(args.board) else accounts_of(boards[0]).database
+    others = []
+    for board in boards:
+        with board.reading() as connection:
+            others.append(submitter_names(connection))
+    with store.writing() as connection:
+        for line, one, _ in people:
             try:
                 _check_listed(seen, line, one)
-                made = accounts.invite(connection, now=now(), change=args.update, **one)
+                made = []
+                for board, teams in zip(boards, others, strict=True):
+                    here = People(connection, board.key)
+                    made.append(accounts.invite(here, now=now(), others=teams, **one))
+                    accounts.log(here, ORGANISER, "invited", made[-1].account.label, made[-1].detail, now=now())
             except (RefusedError, RejectedError, UsageError) as error:
                 if not line:
                     raise
                 problems.append(f"line {line}: " + str(error).replace("\n ", ";"))
                 continue
-            accounts.log(connection, ORGANISER, "invited", made.account.label, made.detail, now=now())
-            links.append(made)
-            notes.append(made.note)
+            if len(made) > 1:
+                members = [invitation.account for invitation in made]
+                secret = accounts.link_for_boards(People(connection, ""), members, now())
+                made = [invitation._replace(secret=secret) for invitation in made]
+            links.append(made[0])
+            notes += [invitation.note for invitation in made]
         if problems:
             raise RefusedError("\n  ".join([f"nobody in {named(args.list)} was invited", *problems]))
     for note in filter(None, notes):
@@ -207,26 +255,38 @@ def run_invite(args: argparse.Namespace) -> None:
     if args.list is None:
         sys.stdout.write(f"{base}/invitation/{links[0].secret}\n")
         return
-    sys.stdout.writelines(accounts.links_table(links, base).csv())
+    sys.stdout.writelines(accounts.links_table(links, base, [more for *_, more in people]).csv())
 
 
-def _listed(path: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the line and the values of each person in a CSV with a header; raises UnreadableFileError."""
+def _listed(path: str) -> Iterator[tuple[int, dict[str, Any], dict[str, str]]]:
+    """Yield the line, the values and the other columns of each person in a class list; raises UnreadableFileError.
+
+    It is CSV with a header, as spreadsheets and learning platforms write it, with commas, semicolons or tabs.
+    """
     import csv
     import io
 
-    reader = csv.DictReader(io.StringIO(read_text(path).removeprefix("\ufeff"), newline=""))
-    unknown = [name for name in reader.fieldnames or [""] if name not in CSV_COLUMNS]
-    if unknown or "name" not in (reader.fieldnames or []):
-        raise UnreadableFileError(
-            path=path, reason=f"its first line may have the columns {', '.join(CSV_COLUMNS)}, and must have name"
-        )
+    text = read_text(path).removeprefix("\ufeff")
+    header = text.partition("\n")[0]
+    delimiter = max(",;\t", key=header.count)
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    columns = {name: "".join(filter(str.isalnum, name.casefold())) for name in reader.fieldnames or [] if name}
+    known = {
+        key: next((name for name, plain in columns.items() if plain in spellings), "")
+        for key, spellings in LIST_COLUMNS.items()
+    }
+    if not known["name"] and not (known["first"] and known["last"]):
+        has = ", ".join(f"`{visible(name)}`" for name in columns)
+        raise UnreadableFileError(path=path, reason=f"the column `name` is missing: its first line has {has}")
     for row in reader:
-        if None in row or not row["name"] or None in row.values():
+        values = {key: (row[name] or "").strip() if name else "" for key, name in known.items()}
+        first, last = values.pop("first"), values.pop("last")
+        values["name"] = values["name"] or f"{first} {last}".strip()
+        if None in row or not values["name"] or None in row.values():
             raise UnreadableFileError(
                 path=path, reason=f"line {reader.line_num}: it needs a name, and one value for each column"
             )
-        yield reader.line_num, {"email": "", "role": "", "team": "", **row}
+        yield reader.line_num, values, {name: row[name] for name in columns if name not in known.values()}
 
 
 def _check_listed(seen: dict[tuple[str, object], tuple[int, str]], line: int, one: Mapping[str, str]) -> None:
@@ -254,24 +314,18 @@ make_token_parser = parser_maker(
 """,
     BOARD,
     NAME,
-    option("--scope", choices=accounts.SCOPES, default=accounts.SUBMIT, help="what it may do"),
-    option("--days", type=int, default=accounts.DAYS[accounts.TOKEN], metavar="N", help="how long it is valid"),
+    option("--scope", choices=secrets.SCOPES, default=secrets.SUBMIT, help="what it may do"),
+    option("--days", type=int, default=secrets.DAYS[secrets.TOKEN], metavar="N", help="how long it is valid"),
 )
 
 
 def run_token(args: argparse.Namespace) -> None:
     """Run ``geval board token``; raises GevalError."""
-    with Board.open_accounts(args.board).writing() as connection:
-        account = accounts.account_named(connection, args.name)
-        secret = accounts.make_token(
-            connection,
-            account.id,
-            now=now(),
-            name="by the organiser",
-            scope=args.scope,
-            days=args.days,
-        )
-        accounts.log(connection, ORGANISER, "made a token", account.label, now=now())
+    with accounts_of(Board.open(args.board)).writing() as people:
+        account = accounts.account_named(people, args.name)
+        more = {"now": now(), "scope": args.scope, "days": args.days}
+        secret = sign_in.make_token(people, account, name="by the organiser", **more)
+        accounts.log(people, ORGANISER, "made a token", account.label, now=now())
     sys.stdout.write(f"{secret}\n")
 
 
@@ -292,19 +346,16 @@ def run_close(args: argparse.Namespace) -> None:
     """Run ``geval board close``; raises GevalError."""
     if (args.name is None) == (args.team is None):
         raise UsageError(message="give the name of an account to close, or a team with --team NAME")
-    with Board.open_accounts(args.board).writing() as connection:
+    with accounts_of(Board.open(args.board)).writing() as people:
         if args.team is None:
-            people = [accounts.account_named(connection, args.name)]
-        else:
-            own = casefolded(args.team)
-            people = [one for one in accounts.all_accounts(connection) if one.team and casefolded(one.team) == own]
-            if not people:
-                raise RefusedError(f"there is no account of a team `{visible(args.team)}`")
-        invited: dict[int, str] = {}
-        for one in people:
-            invited |= {other.id: other.label for other in accounts.close(connection, one.id, now())}
-            accounts.log(connection, ORGANISER, "closed", one.label, now=now())
-    left = [f"`{visible(label)}`" for key, label in invited.items() if key not in {one.id for one in people}]
+            members = [accounts.account_named(people, args.name)]
+        elif not (members := accounts.members_of(people, args.team)):
+            raise RefusedError(f"there is no account of a team `{visible(args.team)}`")
+        invited: dict[str, str] = {}
+        for member in members:
+            invited |= {other.id: other.label for other in accounts.close(people, member, now())}
+            accounts.log(people, ORGANISER, "closed", member.label, now=now())
+    left = [f"`{visible(label)}`" for key, label in invited.items() if key not in {one.id for one in members}]
     if left:
         terminal.note(f"still open, but invited by {visible(args.name or args.team)}: {', '.join(left)}")
 
@@ -322,8 +373,8 @@ make_open_parser = parser_maker(
 
 def run_open(args: argparse.Namespace) -> None:
     """Run ``geval board open``; raises GevalError."""
-    with Board.open_accounts(args.board).writing() as connection:
-        accounts.log(connection, ORGANISER, "opened", accounts.reopen(connection, args.name), now=now())
+    with accounts_of(Board.open(args.board)).writing() as people:
+        accounts.log(people, ORGANISER, "opened", accounts.reopen(people, args.name), now=now())
 
 
 make_team_parser = parser_maker(
@@ -349,18 +400,23 @@ def run_team(args: argparse.Namespace) -> None:
     new, person = args.rename or args.merge_into, args.add or args.remove
     if sum(map(bool, (args.rename, args.merge_into, args.add, args.remove))) != 1:
         raise UsageError(message="name one change: --rename NAME, --merge-into TEAM, --add NAME or --remove NAME")
-    boards = [Board.open_accounts(args.board), *map(Board.open, boards_in(args.board))]
-    with boards[0].writing() as connection:
+    board = Board.open(args.board)
+    store = accounts_of(board)
+    if new:
+        change_team(board, store, args.team, new, now(), merge=args.rename is None)
+    with board.reading() as connection:
+        others = submitter_names(connection)
+    with store.writing() as people:
         if new:
-            accounts.change_team(boards, args.team, new, now(), merge=args.rename is None)
             what = "renamed" if args.rename else "merged"
-            accounts.log(connection, ORGANISER, what, args.team, new, now=now())
+            accounts.log(people, ORGANISER, what, args.team, new, now=now())
             return
-        account = accounts.account_named(connection, person)
+        account = accounts.account_named(people, person)
         if args.remove and casefolded(account.team or "-") != casefolded(args.team):
             raise RefusedError(f"`{visible(account.label)}` is not in the team `{visible(args.team)}`")
-        accounts.move(connection, account, args.team if args.add else "")
-        accounts.log(connection, ORGANISER, "moved", account.label, args.team if args.add else "", now=now())
+        team = args.team if args.add else ""
+        accounts.move(people, account, team, now(), others)
+        accounts.log(people, ORGANISER, "moved", account.label, team, now=now())
 
 
 make_verify_receipt_parser = parser_maker(

@@ -174,15 +174,15 @@ def run_announce(args: argparse.Namespace) -> None:
 
 make_extend_parser = parser_maker(
     "board extend",
-    "Give one team a later deadline or more submissions a day. It replaces what the team was given before.",
+    "Give teams a later deadline or more submissions a day. It replaces what they were given before.",
     """\
   geval board extend gazette-board "Team 7" --until "2027-02-07 23:59 Europe/Warsaw" --reason "ill"
-  geval board extend gazette-board "Team 7" --more 2 --reason "the server was down"
+  geval board extend gazette-board "Team 7" "Team 8" --more 2 --reason "the server was down"
   geval board extend gazette-board "Team 7" --reason "a mistake"     ends it
 """,
     BOARD,
-    option("team", metavar="TEAM", help="the name of the team, as on the leaderboard"),
-    option("--until", type=moment, metavar="TIME", help="the team's deadline, with a time zone"),
+    option("teams", nargs="+", metavar="TEAM", help="the name of a team, as on the leaderboard"),
+    option("--until", type=moment, metavar="TIME", help="the teams' deadline, with a time zone"),
     option("--more", type=int, default=0, metavar="N", help="submissions a day beyond the daily limit"),
     option("--phase", default="", metavar="NAME", help="the phase (default: the current one, or the last)"),
     option("--reason", required=True, metavar="TEXT", help="the reason, which only the organiser sees"),
@@ -191,15 +191,21 @@ make_extend_parser = parser_maker(
 
 
 def run_extend(args: argparse.Namespace) -> None:
-    """Run ``geval board extend``; raises GevalError."""
+    """Run ``geval board extend``: all teams, or none; raises GevalError."""
+    from geval_py.board.operations import audit
     from geval_py.board.operations.teams import extend
-    from geval_py.board.server import accounts
+    from geval_py.board.people.accounts import teams_of
+    from geval_py.board.people.store import accounts_of
 
     board, values = store.Board.open(args.board), {name: getattr(args, name) for name in ("until", "more", "phase")}
+    with accounts_of(board).reading() as people:
+        values["teams"] = teams_of(people)
+    extended = []
     with board.writing() as connection:
-        own = extend(board, args.team, **values, reason=args.reason, now=now(), confirmed=args.yes)
-        accounts.log(connection, "organiser", "extended", own.team, str(own), now=now())
-    sys.stdout.write(f"{own}\n")
+        for team in args.teams:
+            extended.append(extend(board, team, **values, reason=args.reason, now=now(), confirmed=args.yes))
+            audit.log(connection, "organiser", "extended", extended[-1].team, str(extended[-1]), now=now())
+    sys.stdout.writelines(f"{one}\n" for one in extended)
 
 
 make_final_parser = parser_maker(

@@ -6,8 +6,9 @@ import pytest
 from rows import KEYS, START, Rows
 
 from geval_py.board.operations.submissions import name_final
+from geval_py.board.people import accounts, sign_in
+from geval_py.board.people.store import accounts_of
 from geval_py.board.ranking.parts import public_lines
-from geval_py.board.server import accounts
 from geval_py.cli.board import pages
 
 LINES, SEED = 60, "728190312"
@@ -25,10 +26,10 @@ def rows(tmp_path, database):
     made = Rows(tmp_path, tests=tests, phases=PHASES, seed=SEED, finals="1", database=database)
     text = "".join(f"{key}: {value}\n" for key, value in (KEYS | made.keys).items())
     (tmp_path / "board.yaml").write_text(text)
-    with made.board.writing() as connection:
+    with accounts_of(made.board).writing() as people:
         for name, email, team in PEOPLE:
-            secret = accounts.invite(connection, name, now=START, email=email, team=team).secret
-            accounts.accept(connection, secret, START)
+            secret = accounts.invite(people, name, now=START, email=email, team=team).secret
+            sign_in.accept(people, secret, START)
     return made
 
 
@@ -42,22 +43,22 @@ def test_grades_have_a_row_for_each_person(rows, geval, monkeypatch):
     rows.submit("dan", losses(4, 4), at=45)
     rows.submit("model", losses(1, 1), at=20, baseline=True)
     name_final(rows.board, [first], OPEN)
-    head = "name,email,team,public,private,place,late,final\n"
+    head = "name,email,student_id,team,public,private,place,late,final\n"
 
     def show(now, *words):
         monkeypatch.setattr(pages, "now", lambda: now)
         return geval("board", "show", rows.board.folder, "--by", "person", "--format", "csv", *words)
 
     assert show(OPEN) == (0, head + (
-        "dan,,dan,54.6,,2,,\n"
-        "'=Cy,,team 2,,,,,\n"
-        f"Ann,ann@uni.example,team 10,7.39,,1,,{first}\n"
-        f"Bob,bob@uni.example,team 10,7.39,,1,,{first}\n"
+        "dan,,,dan,54.6,,2,,\n"
+        "'=Cy,,,team 2,,,,,\n"
+        f"Ann,ann@uni.example,,team 10,7.39,,1,,{first}\n"
+        f"Bob,bob@uni.example,,team 10,7.39,,1,,{first}\n"
     ), "")  # fmt: skip
     rows.submit("team 2", losses(4, 1), at=49)
     assert show(OVER) == (0, head + (
-        "dan,,dan,54.6,54.6,2,,\n"
-        "'=Cy,,team 2,,2.72,,late,\n"
-        f"Ann,ann@uni.example,team 10,7.39,7.39,1,,{first}\n"
-        f"Bob,bob@uni.example,team 10,7.39,7.39,1,,{first}\n"
+        "dan,,,dan,54.6,54.6,2,,\n"
+        "'=Cy,,,team 2,,2.72,,late,\n"
+        f"Ann,ann@uni.example,,team 10,7.39,7.39,1,,{first}\n"
+        f"Bob,bob@uni.example,,team 10,7.39,7.39,1,,{first}\n"
     ), "")  # fmt: skip

@@ -17,7 +17,9 @@ from sqlalchemy import func, select, text
 from geval_py.board.database.schema import blobs, files, jobs, submissions, submitters
 from geval_py.board.database.store import Board, write_content
 from geval_py.board.operations.receipts import OPEN, quota_used
-from geval_py.board.server import accounts, queue, signed_receipts
+from geval_py.board.people import accounts, secrets, sign_in
+from geval_py.board.people.store import accounts_of
+from geval_py.board.server import queue, signed_receipts
 from geval_py.board.server.live import PROGRAM
 
 HOST = "127.0.0.1"
@@ -108,20 +110,21 @@ def now():
 
 def _secrets(board, names, make):
     """Make accounts, and a secret of each."""
-    with board.writing() as connection:
-        links = [accounts.invite(connection, name, now=now()).secret for name in names]
-        return [make(connection, accounts.accept(connection, link, now()).id) for link in links]
+    with accounts_of(board).writing() as people:
+        links = [accounts.invite(people, name, now=now()).secret for name in names]
+        persons = [sign_in.accept(people, link, now()) for link in links]
+        return [make(people, accounts.account(people, accounts.A.person == one)) for one in persons]
 
 
 def sessions(board, names):
     """Sign people in; gives the cookie of each."""
-    secrets = _secrets(board, names, lambda *to: accounts.issue(to[0], accounts.SESSION, now(), account_id=to[1]))
-    return [f"geval={secret}" for secret in secrets]
+    made = _secrets(board, names, lambda people, one: secrets.issue(people, secrets.SESSION, one.person, now()))
+    return [f"geval={secret}" for secret in made]
 
 
 def tokens(board, names):
     """Make accounts; gives a token of each."""
-    return _secrets(board, names, lambda *to: accounts.make_token(*to, now=now()))
+    return _secrets(board, names, lambda people, one: sign_in.make_token(people, one, now=now()))
 
 
 def ask(port, method, path, body=None, *, timeout=60, **headers):

@@ -10,9 +10,11 @@ import anyio
 import httpx
 import uvicorn
 from samples import NOW
+from sqlalchemy import select
 
-from geval_py.board.database.store import Board
-from geval_py.board.server import accounts
+from geval_py.board.database import schema as board_schema
+from geval_py.board.people import accounts, schema, sign_in
+from geval_py.board.people.store import People, accounts_of, shared_accounts
 from geval_py.board.server.app import application
 from geval_py.board.server.context import ServerContext
 from geval_py.board.server.worker import Worker
@@ -66,8 +68,12 @@ class Served:
 
     def invite(self, name, **more):
         """Return the link of an invitation, without the address."""
-        with self.board.writing() as connection:
-            return f"/invitation/{accounts.invite(connection, name, now=self.clock(), **more).secret}"
+        with self.people() as people:
+            return f"/invitation/{accounts.invite(people, name, now=self.clock(), **more).secret}"
+
+    def people(self):
+        """The accounts of the board, for writing."""
+        return accounts_of(self.board).writing()
 
     def signed_in(self, name, **more):
         """A browser that is signed in."""
@@ -77,11 +83,11 @@ class Served:
 
     def token(self, name, **more):
         """A program's client, with a token of an account that is made if it is not there."""
-        with self.board.writing() as connection:
-            if not accounts.all_accounts(connection, accounts.A.name == name):
-                accounts.accept(connection, accounts.invite(connection, name, now=self.clock()).secret, self.clock())
-            account = accounts.account_named(connection, name)
-            secret = accounts.make_token(connection, account.id, now=self.clock(), **more)
+        with self.people() as people:
+            if not accounts.all_accounts(people, accounts.A.name == name):
+                sign_in.accept(people, accounts.invite(people, name, now=self.clock()).secret, self.clock())
+            account = accounts.account_named(people, name)
+            secret = sign_in.make_token(people, account, now=self.clock(), **more)
         return Browser(self.app, headers={"Authorization": f"Bearer {secret}"}, own=False)
 
     def send(self, name, text, path="/upload/out.tsv?test=test-A"):
@@ -93,9 +99,19 @@ class Served:
 
     def rows(self, query):
         """The rows of a query; of one with a single column its values."""
-        with self.board.reading() as connection:
+        of_people = query.get_final_froms()[0].metadata is schema.METADATA
+        store = accounts_of(self.board).database if of_people else self.board
+        with store.reading() as connection:
             found = connection.execute(query).all()
         return [row[0] if len(row) == 1 else row for row in found]
+
+    def log(self):
+        """The lines of both audit logs, those of accounts last: who, action, subject and detail."""
+        names = ("who", "action", "subject", "detail")
+        tables = (board_schema.audit, schema.account_log)
+        return [
+            row for one in tables for row in self.rows(select(*(one.c[name] for name in names)).order_by(one.c.id))
+        ]
 
     def work(self):
         """Do all that waits; gives the number of jobs."""
@@ -112,11 +128,18 @@ class Several:
         self.app = application(self.server)
 
     def signed_in(self, name, **more):
-        with Board.open_accounts(self.folder).writing() as connection:
-            link = f"/course/invitation/{accounts.invite(connection, name, now=self.clock(), **more).secret}"
+        """A browser that is signed in to all boards."""
         browser = Browser(self.app)
-        assert browser.post(link).headers["location"] == "/course/"
+        assert browser.post(self.invite(name, **more)).headers["location"] == "/course/"
         return browser
+
+    def invite(self, name, **more):
+        """Return one link to all boards, without the address."""
+        with shared_accounts(self.folder).writing() as connection:
+            here = [People(connection, one.accounts.board) for one in self.server.boards]
+            members = [accounts.invite(one, name, now=self.clock(), **more).account for one in here]
+            secret = accounts.link_for_boards(People(connection, ""), members, self.clock())
+            return f"/course/invitation/{secret}"
 
     def work(self):
         return Worker(self.folder, at_once=2, clock=self.clock).run(until_idle=True)

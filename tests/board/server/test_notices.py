@@ -159,7 +159,7 @@ def test_what_was_taken_by_a_worker_that_died_is_sent_by_another(served, mailbox
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("geval_py.board.server.delivery._send_mail", die)
+        patch.setattr("geval_py.board.server.delivery._send", die)
         with pytest.raises(Killed):
             uploaded(served, mailbox.port)
     assert not deliver_next(served.board, served.clock())
@@ -170,7 +170,7 @@ def test_what_was_taken_by_a_worker_that_died_is_sent_by_another(served, mailbox
 
 def test_a_slow_receiver_holds_up_no_upload(served, mailbox, monkeypatch):
     slow = threading.Event()
-    monkeypatch.setattr("geval_py.board.server.delivery._send_mail", lambda *_: slow.wait(20))
+    monkeypatch.setattr("geval_py.board.server.delivery._send", lambda *_: slow.wait(20))
     threading.Thread(target=uploaded, args=(served, mailbox.port)).start()
     program = served.token("bob")
     number = program.put(OUT, output("test-A", 0.6)).json()["number"]

@@ -10,31 +10,30 @@ from contextlib import closing
 import pytest
 from deployed import HOST, Process, ask, serving, tokens, unused_port
 from samples import output
-from serving import set_keys
 from sqlalchemy import select
 
-from geval_py.board.database.schema import jobs, rates
+from geval_py.board.database.schema import jobs
 
 pytestmark = pytest.mark.no_cover
 GOOD = output("test-A", 0.5).encode()
 OUT = "/upload/out.tsv?test=test-A"
 
 
-@pytest.mark.parametrize(("proxies", "sender"), [("[]", HOST), ("[127.0.0.0/8]", "203.0.113.9")])
-def test_the_address_of_a_sender_is_believed_of_the_settings_proxies_alone(sqlite_board, proxies, sender):
-    set_keys(sqlite_board, server=f"{{proxies: {proxies}}}")
-    with serving(sqlite_board, "--workers", 0) as (port, _):
+@pytest.mark.parametrize(("proxies", "sender"), [([], HOST), (["--proxies", "127.0.0.0/8"], "203.0.113.9")])
+def test_the_address_of_a_sender_is_believed_of_declared_proxies_alone(sqlite_board, proxies, sender):
+    with serving(sqlite_board, "--workers", 0, *proxies) as (port, process):
         headers = {"Authorization": "Bearer wrong", "X-Forwarded-For": "203.0.113.9"}
-        assert ask(port, "GET", "/api/me", **headers)[0] == 401
-    with sqlite_board.reading() as connection:
-        assert connection.execute(select(rates.c.name)).scalars().all() == [f"failures from {sender}"]
+        answers = [ask(port, "GET", "/api/me", **headers)[0] for _ in range(101)]
+        assert answers == [401] * 100 + [429]
+    assert f"more than 100 failures from {sender} in one hour" in process.said
+    told = "a proxy at 127.0.0.1 is not declared, so all its users share one limit; start with --proxies 127.0.0.1"
+    assert process.said.count(told) == (0 if proxies else 1)
 
 
-def test_a_wrong_proxy_is_an_error_of_the_settings(sqlite_board):
-    set_keys(sqlite_board, server="{proxies: [the proxy]}")
-    process = Process("serve", sqlite_board.folder, "--port", unused_port())
+def test_a_wrong_proxy_is_an_error_of_the_command(sqlite_board):
+    process = Process("serve", sqlite_board.folder, "--port", unused_port(), "--proxies", "the proxy")
     process.wait()
-    assert "must list addresses or networks of proxies, such as 127.0.0.1 or 10.0.0.0/8" in process.said
+    assert "does not appear to be an IPv4 or IPv6 network; write it as 127.0.0.1 or 10.0.0.0/8" in process.said
 
 
 def test_an_upload_finishes_while_the_server_stops(sqlite_board):

@@ -9,12 +9,13 @@ from samples import output, without_limits
 from serving import OWN, Browser, Clock, Several, set_keys
 from sqlalchemy import select
 
-from geval_py.board.database.schema import accounts as accounts_table
 from geval_py.board.database.schema import jobs, submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations import creation
 from geval_py.board.operations.submissions import add
-from geval_py.board.server import accounts, live, signed_receipts
+from geval_py.board.people import accounts
+from geval_py.board.people.store import accounts_of
+from geval_py.board.server import live, signed_receipts
 from geval_py.board.server.context import ServerContext
 from geval_py.board.server.worker import Worker
 from geval_py.errors import UsageError
@@ -44,10 +45,11 @@ def rows(board, query):
         return connection.execute(query).all()
 
 
-def test_one_of_several_boards_is_not_served_alone(folder, geval):
+def test_settings_of_earlier_versions_are_refused(folder, geval):
     (folder / "boards.yaml").write_text("title: Course\n")
-    status, _, err = geval("board", "serve", str(folder / "gap"), "--shared")
-    assert (status, err) == (2, f"geval: the boards in `{folder}` share their accounts: name that folder\n")
+    status, _, err = geval("board", "serve", str(folder), "--shared")
+    hint = "write its `server` into each board.yaml, and give its `url` as --url"
+    assert (status, err) == (2, f"geval: `{folder}/boards.yaml` is not read\n  {hint}\n")
 
 
 def test_the_organiser_sees_an_error_in_board_yaml(several):
@@ -109,7 +111,7 @@ def test_the_front_page_lists_the_boards(several):
     assert 'main until <time datetime="2027-01-31T22:59:00Z">' in page
     assert "My page" not in page
     mine = several.signed_in("anna", team="Team 7").get("/course/").text
-    assert '<a href="/course/gap/me">My page</a> of team Team 7' in mine
+    assert '<a href="/course/gap/me">My page</a> as anna (Team 7) of team Team 7' in mine
     several.clock.wait(days=60)
     assert "The last deadline was <time" in Browser(several.app).get("/course/").text
     board = Browser(several.app).get("/course/gap/")
@@ -120,7 +122,7 @@ def test_the_front_page_lists_the_boards(several):
     assert Browser(several.app).get("/course/healthz").json() == {"status": "fine", "waiting": 0}
 
 
-def test_one_sign_in_is_for_all_boards(several):
+def test_one_link_of_the_command_line_is_for_all_boards(several):
     browser = several.signed_in("anna", team="Team 7", email="anna@uni.example")
     for name in ("gap", "bible"):
         files = {"file": ("out.tsv", GOOD)}
@@ -128,57 +130,66 @@ def test_one_sign_in_is_for_all_boards(several):
         assert sent.headers["location"].startswith(f"/course/{name}/me/uploads/")
     assert several.work() == 2
     for one in several.server.boards:
-        assert rows(one.board(), select(accounts_table.c.name, accounts_table.c.email)) == [
-            ("anna", "anna@uni.example")
-        ]
         page = browser.get(f"{one.path}/me").text
         assert page.count('class="state scored"') == 1
         assert "team Team 7" in page
-    assert browser.post("/course/sign-out").headers["location"] == "/course/"
     log = several.signed_in("olga", role="organiser").get("/course/gap/organiser/log.csv").text
-    assert [line.split(",", 1)[1] for line in log.splitlines() if "anna" in line] == ["anna,signed in,,"]
-    assert browser.get("/course/gap/me").headers["location"] == "/course/sign-in"
+    assert [line.split(",", 1)[1] for line in log.splitlines() if "anna" in line] == ["anna (Team 7),signed in,,"]
+    assert browser.post("/course/gap/sign-out").headers["location"] == "/course/gap/"
+    assert browser.get("/course/bible/me").headers["location"] == "/course/bible/sign-in"
 
 
-def test_one_token_is_for_all_boards_and_ends_with_the_account(several):
+def invited(several, board, name, **more):
+    """A browser that opened a link of one board."""
+    server = next(one for one in several.server.boards if one.name == board)
+    with server.accounts.writing() as people:
+        link = accounts.invite(people, name, now=several.clock(), **more).secret
+    browser = Browser(several.app)
+    assert browser.post(f"/course/{board}/invitation/{link}").headers["location"] == f"/course/{board}/me"
+    return browser
+
+
+def test_an_organiser_of_one_board_is_nobody_on_another(several):
+    olga, ruth = invited(several, "gap", "olga", role="organiser"), several.signed_in("ruth", role="organiser")
+    assert olga.get("/course/gap/organiser").status_code == 200
+    for path in ("me", "organiser", "organiser/people"):
+        assert olga.get(f"/course/bible/{path}").headers["location"] == "/course/bible/sign-in"
+    assert ruth.get("/course/bible/organiser").status_code == 200
+    page = olga.post("/course/gap/organiser/invite", data={"name": "ruth", "email": ""}).text
+    assert olga.post("/course/gap/organiser/invite", data={"again": "ruth"}).status_code == 200
+    link = re.search(r"<code>http://board.test(/course/gap/invitation/[\w-]+)</code>", page)
+    assert link is None or Browser(several.app).post(link[1]).status_code == 403
+    thief, page = Browser(several.app), olga.post("/course/gap/organiser/invite", data={"again": "ruth"}).text
+    thief.post(re.search(r"<code>http://board.test(/course/gap/invitation/[\w-]+)</code>", page)[1])
+    assert thief.get("/course/gap/organiser").status_code == 200
+    assert thief.get("/course/bible/organiser").headers["location"] == "/course/bible/sign-in"
+
+
+def test_a_token_is_for_one_board_and_ends_with_the_account(several):
     browser = several.signed_in("anna")
     made = browser.post("/course/gap/me/tokens", data={"name": "laptop"}).text
     token = re.search(r"<code>([\w-]{43})</code>", made)[1]
     program = Browser(several.app, headers={"Authorization": f"Bearer {token}"}, own=False)
-    for name in ("gap", "bible"):
-        assert program.put(f"/course/{name}/{OUT}", GOOD).status_code == 201
+    assert program.put(f"/course/gap/{OUT}", GOOD).status_code == 201
+    assert program.put(f"/course/bible/{OUT}", GOOD).status_code == 401
     assert program.put(f"/course/{OUT}", GOOD).json() == {
         "error": "this server has several boards: use one of the addresses "
         "http://board.test/course/bible, http://board.test/course/gap"
     }
     organiser = several.signed_in("olga", role="organiser")
-    assert "anna" in organiser.get("/course/bible/organiser/people").text
-    organiser.post("/course/bible/organiser/close", data={"name": "anna", "sure": "yes"})
+    assert "anna" in organiser.get("/course/gap/organiser/people").text
+    organiser.post("/course/gap/organiser/close", data={"name": "anna", "sure": "yes"})
     assert program.put(f"/course/gap/{OUT}", GOOD).status_code == 401
-    assert browser.get("/course/gap/me").headers["location"] == "/course/sign-in"
-
-
-def test_a_member_is_in_the_team_on_every_board(several):
-    owner = several.signed_in("anna", team="Team 7")
-    made = owner.post("/course/gap/me/invitations", data={"name": "bob"}).text
-    link = re.search(r"<code>http://board.test(/course/invitation/[\w-]+)</code>", made)[1]
-    member = Browser(several.app)
-    member.post(link)
-    for name in ("gap", "bible"):
-        page = member.get(f"/course/{name}/me").text
-        assert "team Team 7" in page
-        assert '<ul><li>anna <span class="chip">owner</span></li><li>bob</li></ul>' in page
-    assert member.get("/course/gap/organiser").status_code == 404
+    assert browser.get("/course/gap/me").headers["location"] == "/course/gap/sign-in"
 
 
 def test_a_team_is_not_on_a_board_the_one_that_its_name_looks_like(several, submission):
-    """The shared accounts do not know the teams that a board has from elsewhere."""
     gap = several.server.boards[1].board()
     add(gap, str(submission("Tearn 7")), submitter="Tearn 7", now=several.clock())
-    anna = several.signed_in("anna", team="Team 7")
-    answer = anna.get("/course/gap/me")
+    olga = several.signed_in("olga", role="organiser")
+    answer = olga.post("/course/gap/organiser/invite", data={"name": "anna", "team": "Team 7"})
     assert (answer.status_code, "the team `Team 7` looks like the team `Tearn 7`" in answer.text) == (403, True)
-    assert anna.get("/course/bible/me").status_code == 200
+    assert olga.post("/course/bible/organiser/invite", data={"name": "anna", "team": "Team 7"}).status_code == 200
 
 
 def test_nothing_of_a_board_is_valid_on_another(several):
@@ -216,8 +227,9 @@ def test_no_page_of_an_account_is_kept_or_shown_to_another(several):
         assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
         assert "etag" not in answer.headers
         assert "anna" not in bob.get(path).text
-    with Board.open_accounts(several.folder).writing() as connection:
-        accounts.close(connection, accounts.account_named(connection, "anna").id, several.clock())
+    for one in several.server.boards:
+        with one.accounts.writing() as people:
+            accounts.close(people, accounts.account_named(people, "anna"), several.clock())
     assert "anna" not in anna.get("/course/").text
     assert anna.get("/course/gap/me", headers={"If-None-Match": "*"}).status_code == 303
 
@@ -240,38 +252,35 @@ def test_the_worker_serves_the_boards_in_turn(several):
     assert "/course/bible" in [path for _, path in sorted(started)[:2]]
 
 
-def test_settings_that_boards_share(folder, tmp_path):
-    (folder / "boards.yaml").write_text("title: Course\nurl: https://example.org/x\nserver: {open: [uni.example]}\n")
-    settings = Board.open_accounts(str(folder)).settings
-    assert (settings.title, settings.url, settings.server.open) == (
-        "Course",
-        "https://example.org/x",
-        ("uni.example",),
-    )
-    (folder / "boards.yaml").write_text("tests: {}\n")
-    with pytest.raises(Exception, match="`tests` does not belong here"):
-        Board.open_accounts(str(folder))
-
-
 def test_a_board_with_accounts_of_its_own(folder, tmp_path):
-    with Board.open(folder / "gap").writing() as connection:
-        secret = accounts.invite(connection, "anna", now=Clock()()).secret
+    with accounts_of(Board.open(folder / "gap")).writing() as people:
+        secret = accounts.invite(people, "anna", now=Clock()()).secret
     (tmp_path / "one").mkdir()
     with pytest.raises(UsageError) as caught:
         ServerContext(str(folder), str(tmp_path / "one"))
     assert str(caught.value) == (
-        f"`{folder}/gap` has accounts of its own, but shares those of `{folder}`\n"
-        f"  to share its accounts, name its database in `{folder}/boards.yaml`"
+        f"`{folder}/gap` has accounts of its own\n"
+        f"  to share them, move `{folder}/gap/accounts.sqlite` to `{folder}/accounts.sqlite`"
     )
-    (folder / "boards.yaml").write_text("database: gap/board.sqlite\n")
+    (folder / "gap" / "accounts.sqlite").rename(folder / "accounts.sqlite")
     several = Several(folder, tmp_path / "place")
     browser = Browser(several.app)
-    browser.post(f"/course/invitation/{secret}")
+    browser.post(f"/course/gap/invitation/{secret}")
+    answers = [browser.put(f"/course/{name}/{OUT}", GOOD, headers=OWN).status_code for name in ("gap", "bible")]
+    assert answers == [201, 401]
+
+
+def test_a_class_is_invited_to_all_boards_of_a_folder(folder, tmp_path, geval, monkeypatch):
+    monkeypatch.setattr("geval_py.cli.board.server.now", Clock())
+    path = tmp_path / "class.csv"
+    path.write_text("name,email\nanna,anna@uni.example\nbob,bob@uni.example\n")
+    status, out, _ = geval("board", "invite", str(folder), "--list", str(path), "--url", SITE)
+    several = Several(folder, tmp_path / "place")
+    link = out.splitlines()[1].rpartition(",")[2].removeprefix("http://board.test")
+    browser = Browser(several.app)
+    assert (status, browser.post(link).headers["location"]) == (0, "/course/")
     for name in ("gap", "bible"):
-        assert browser.put(f"/course/{name}/{OUT}", GOOD, headers=OWN).status_code == 201
-    with pytest.raises(UsageError) as caught:
-        Board.open_accounts(str(folder / "bible"))
-    assert str(caught.value) == f"the boards in `{folder}` share their accounts: name that folder"
+        assert browser.get(f"/course/{name}/api/me").json()["name"] == "anna"
 
 
 @pytest.mark.parametrize("name", ["sign-in", "a b", "static"])

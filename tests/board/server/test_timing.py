@@ -17,7 +17,7 @@ from sqlalchemy import Engine, event
 
 from geval_py.board import submission
 from geval_py.board.intake.child import JOBS
-from geval_py.board.server import accounts
+from geval_py.board.people import accounts, secrets, sign_in
 
 OUT = "/upload/out.tsv?test=test-A"
 
@@ -51,17 +51,17 @@ def work_of(served, statements):
 
 def tokens_that_are_none(served):
     """Yield what may stand in the place of a token: one that is unknown, too old, ended, or of a closed account."""
-    yield token_urlsafe(accounts.SECRET_BYTES)
+    yield token_urlsafe(secrets.SECRET_BYTES)
     for name in ("old", "ended", "closed"):
         served.signed_in(name)
-        with served.board.writing() as connection:
-            account = accounts.account_named(connection, name)
+        with served.people() as people:
+            account = accounts.account_named(people, name)
             made = NOW - timedelta(days=400) if name == "old" else NOW
-            yield (token := accounts.make_token(connection, account.id, now=made))
+            yield (token := sign_in.make_token(people, account, now=made))
             if name == "ended":
-                accounts.end(connection, accounts.TOKEN, token)
+                secrets.end(people, secrets.TOKEN, token)
             elif name == "closed":
-                accounts.close(connection, account.id, NOW)
+                accounts.close(people, account, NOW)
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/api/me"), ("PUT", OUT)])
@@ -78,7 +78,7 @@ def test_no_link_that_was_one_takes_other_work_than_an_unknown_one(served, work_
     used, old = served.invite("used"), served.invite("old", days=0)
     served.clock.wait(seconds=1)
     assert served.browser().post(used).status_code == 303
-    links = [f"/invitation/{token_urlsafe(accounts.SECRET_BYTES)}", used, old]
+    links = [f"/invitation/{token_urlsafe(secrets.SECRET_BYTES)}", used, old]
     for method in ("GET", "POST"):
         work_of(method, links[0])
         first, *others = [work_of(method, link) for link in links]
@@ -90,9 +90,9 @@ def test_no_session_that_was_one_takes_other_work_than_an_unknown_one(served, wo
     ended, closed = served.signed_in("ended"), served.signed_in("closed")
     cookies = [dict(one.cookies) for one in (ended, closed)]
     ended.post("/sign-out")
-    with served.board.writing() as connection:
-        accounts.close(connection, accounts.account_named(connection, "closed").id, NOW)
-    unknown = {served.server.cookie: token_urlsafe(accounts.SECRET_BYTES)}
+    with served.people() as people:
+        accounts.close(people, accounts.account_named(people, "closed"), NOW)
+    unknown = {served.server.cookie: token_urlsafe(secrets.SECRET_BYTES)}
     first, *others = [work_of("GET", "/me", cookies=one) for one in (unknown, *cookies)]
     assert (bool(first[0]), first[1]) == (True, 303)
     assert others == [first] * 2
@@ -105,11 +105,11 @@ def test_a_secret_is_looked_up_by_its_digest_alone(served):
     def note(_connection, _cursor, _statement, parameters, *_):
         asked.append(str(parameters))
 
-    token = token_urlsafe(accounts.SECRET_BYTES)
+    token = token_urlsafe(secrets.SECRET_BYTES)
     event.listen(Engine, "before_cursor_execute", note)
     served.browser().get("/api/me", headers={"Authorization": f"Bearer {token}"})
     event.remove(Engine, "before_cursor_execute", note)
-    assert any(accounts.digest_of(token) in one for one in asked)
+    assert any(secrets.digest_of(token) in one for one in asked)
     assert not any(token[:8] in one for one in asked)
 
 

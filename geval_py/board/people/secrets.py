@@ -1,0 +1,94 @@
+"""The secrets of links, sessions and tokens.
+
+There are no passwords. A secret has 256 random bits. Only its sha256 is stored, so whoever reads the database can use
+none.
+"""
+
+from __future__ import annotations
+
+import secrets as random
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy import Row, delete, insert, select, update
+
+from geval_py.board.people.schema import secrets
+from geval_py.board.people.store import AccountStore, People
+from geval_py.text import words
+
+SECRET_BYTES = 32
+INVITATION, SESSION, TOKEN = KINDS = words("invitation session token")
+DAYS = {INVITATION: 14, SESSION: 30, TOKEN: 180}  # for which they are valid
+PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
+SUBMIT, READ = SCOPES = ("submit", "read")  # of tokens; to submit includes to read
+S = secrets.c
+
+
+def issue(
+    people: People,
+    kind: str,
+    person: str,
+    now: datetime,
+    *,
+    data: Mapping[str, Any] | None = None,
+    days: int | None = None,
+    made_by: str = "",
+) -> str:
+    """Make a secret of a person on the board, and return it; it is not shown again. Expired ones are forgotten."""
+    secret = random.token_urlsafe(SECRET_BYTES)
+    people.execute(delete(secrets).where(S.expires < now))
+    expires = now + timedelta(days=DAYS[kind] if days is None else days)
+    values = {"digest": digest_of(secret), "kind": kind, "person": person, "board": people.board, "made": now}
+    people.execute(insert(secrets).values(**values, expires=expires, data=data or {}, made_by=made_by))
+    return secret
+
+
+def find(people: People, kind: str, secret: str, now: datetime) -> Row[Any] | None:
+    """Return the row of a secret that is valid on the board; None if it is unknown, used, or too old."""
+    is_this = S.digest == digest_of(secret), S.kind == kind, S.board.in_(("", people.board))
+    row = people.execute(select(secrets).where(*is_this)).first()
+    return row if row is not None and now <= row.expires else None
+
+
+def secrets_of(people: People, person: str, kind: str, now: datetime) -> list[Row[Any]]:
+    """Return the secrets of a person that are valid on the board, the latest first."""
+    is_theirs = S.person == person, S.kind == kind, S.board.in_(("", people.board)), S.expires >= now
+    return list(people.execute(select(secrets).where(*is_theirs).order_by(S.id.desc())))
+
+
+def end(people: People, kind: str, secret: str) -> None:
+    """Forget a secret of a kind."""
+    people.execute(delete(secrets).where(S.digest == digest_of(secret), S.kind == kind))
+
+
+def end_secrets(people: People, person: str, *kinds: str, number: int | None = None) -> bool:
+    """End the secrets of a person that are valid on the board, or the one with a number; return if there were any."""
+    is_theirs = S.person == person, S.kind.in_(kinds or KINDS), S.board.in_(("", people.board))
+    is_meant = () if number is None else (S.id == number,)
+    return bool(people.execute(delete(secrets).where(*is_theirs, *is_meant)).rowcount)
+
+
+def end_links_by(people: People, account_id: str) -> None:
+    """End the links that an account made for others and nobody has used."""
+    is_link = S.kind == INVITATION, S.made_by == account_id, S.board == people.board
+    people.execute(delete(secrets).where(*is_link))
+
+
+def digest_of(secret: str) -> str:
+    """Compute what is stored of a secret."""
+    return sha256(secret.encode()).hexdigest()
+
+
+def session_person(store: AccountStore, secret: str, now: datetime, *, prolong: bool = True) -> str:
+    """Return the person of a session, "" if it is none; a session that is used lasts longer."""
+    with store.reading() as people:
+        row = find(people, SESSION, secret, now)
+    expires = now + timedelta(days=DAYS[SESSION])
+    if row is None:
+        return ""
+    if prolong and row.expires < expires - PROLONGED_AFTER:
+        with store.writing() as people:
+            people.execute(update(secrets).where(S.id == row.id).values(expires=expires))
+    return str(row.person)

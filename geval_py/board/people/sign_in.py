@@ -1,0 +1,152 @@
+"""Signing in: by a link, by a session or token, or by an account of another site.
+
+Another site's account is its issuer and the id there, never an address. An address that the site has verified opens
+an account that was invited by it and that nobody has used; of any other account it asks for a sign-in first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, delete, func, insert, select, update
+
+from geval_py.board.people.accounts import (
+    CLOSED,
+    A,
+    Account,
+    RefusedError,
+    account,
+    all_accounts,
+    new_account,
+    refuse_taken_team,
+)
+from geval_py.board.people.schema import accounts, identities
+from geval_py.board.people.secrets import INVITATION, SCOPES, SUBMIT, TOKEN, end_secrets, find, issue
+from geval_py.board.people.store import People
+from geval_py.errors import UsageError
+from geval_py.text import visible
+
+I = identities.c  # noqa: E741
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Who somebody is by another site: ``subject`` is their id there, ``email`` "" unless the site verified it."""
+
+    issuer: str
+    subject: str
+    email: str
+    name: str
+
+
+def accept(people: People, secret: str, now: datetime) -> str:
+    """Use a link, and return the person whose it is; raises RefusedError."""
+    row = find(people, INVITATION, secret, now)
+    if row is None:
+        raise RefusedError("this link was used or has expired; ask the organiser for another one")
+    return _join(people, row.person, now)
+
+
+def _join(people: People, person: str, now: datetime) -> str:
+    """Return a person who signs in; their links end. Raises RefusedError if all their accounts were closed."""
+    end_secrets(people, person, INVITATION)
+    is_theirs = A.person == person, A.closed.is_(None), *([A.board == people.board] if people.board else [])
+    if people.execute(select(A.id).where(*is_theirs)).first() is None:
+        raise RefusedError(CLOSED)
+    people.execute(update(accounts).where(*is_theirs, A.joined.is_(None)).values(joined=now))
+    return person
+
+
+# Other sites
+
+
+def is_known(people: People, who: Identity) -> bool:
+    """Return whether an account of another site signs in to an account of the board."""
+    is_this = I.issuer == who.issuer, I.subject == who.subject, I.board == people.board
+    return people.execute(select(I.id).where(*is_this)).first() is not None
+
+
+def identified(people: People, who: Identity, now: datetime) -> str:
+    """Return the person whom another site knows, "" if they have no account on the board.
+
+    Raises RefusedError if it was closed, and if the address is that of an account that was used.
+    """
+    is_this = I.issuer == who.issuer, I.subject == who.subject, I.board == people.board
+    person = people.execute(select(I.person).where(*is_this)).scalar()
+    if person is not None:
+        return _join(people, person, now)
+    is_theirs = func.lower(A.email) == who.email.lower()
+    for invited in all_accounts(people, is_theirs, closed=True) if who.email else ():
+        if invited.closed:
+            raise RefusedError(CLOSED)
+        if invited.joined:
+            raise RefusedError(
+                f"{visible(who.email)} is the address of an account: sign in to it with a link, and connect the "
+                "other site on your page"
+            )
+        connect(people, who, invited, now)
+        return _join(people, invited.person, now)
+    return ""
+
+
+def connect(people: People, who: Identity, member: Account, now: datetime) -> None:
+    """Let somebody sign in by another site to an account from now on; raises RefusedError if that has an account."""
+    if is_known(people, who):
+        raise RefusedError("this account of another site has an account here already")
+    values = {"issuer": who.issuer, "subject": who.subject, "board": people.board, "person": member.person}
+    people.execute(insert(identities).values(**values, made=now))
+
+
+def enrol(people: People, who: Identity, name: str, now: datetime, others: Iterable[str] = ()) -> Account:
+    """Make an account for somebody whom another site knows; they submit for a new team of this name.
+
+    ``others`` are the teams that the board has. Raises RejectedError for a name that is not allowed, RefusedError for
+    one that is taken, and if they have an account already.
+    """
+    if account(people, func.lower(A.email) == who.email.lower()) is not None:
+        raise RefusedError("you have an account already; sign in again")
+    refuse_taken_team(people, name, others)
+    made = new_account(people, name, name, now, email=who.email, owner=True, joined=now)
+    people.execute(update(accounts).where(A.id == made.id).values(made_by=made.id))
+    connect(people, who, made, now)
+    return made
+
+
+def identities_of(people: People, member: Account) -> list[Row[Any]]:
+    """Return the accounts of other sites by which somebody signs in."""
+    is_theirs = I.person == member.person, I.board == people.board
+    return list(people.execute(select(identities).where(*is_theirs).order_by(I.id)))
+
+
+def disconnect(people: People, member: Account, number: int) -> None:
+    """End signing in by an account of another site."""
+    is_theirs = I.id == number, I.person == member.person, I.board == people.board
+    people.execute(delete(identities).where(*is_theirs))
+
+
+# Tokens for programs
+
+
+def make_token(
+    people: People,
+    member: Account,
+    *,
+    now: datetime,
+    name: str = "",
+    scope: str = SUBMIT,
+    days: int | None = None,
+) -> str:
+    """Make a token of an account, and return it; it is not shown again. Raises UsageError for an unknown scope."""
+    if scope not in SCOPES:
+        raise UsageError(message=f"there is no scope `{visible(scope)}`: the scopes are {', '.join(SCOPES)}")
+    data = {"name": name[:100], "scope": scope}
+    return issue(people, TOKEN, member.person, now, data=data, days=days)
+
+
+def token_account(people: People, secret: str, now: datetime) -> tuple[Account | None, str]:
+    """Return the account of a token and its scope; None and "" if it is none."""
+    row = find(people, TOKEN, secret, now)
+    return (None, "") if row is None else (account(people, A.person == row.person), row.data["scope"])

@@ -1,0 +1,67 @@
+"""Teams of a board, which are in two stores: their submissions in the board, their members in the accounts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Connection, Row, delete, select, update
+
+from geval_py.board.database.schema import Jobs, Submitters, exceptions, jobs, submissions, submitters
+from geval_py.board.database.store import Board
+from geval_py.board.intake.identity import casefolded
+from geval_py.board.people.accounts import RefusedError, known_team, refuse_taken_team, rename_team, teams_of
+from geval_py.board.people.store import AccountStore
+from geval_py.board.ranking.disclosure import refresh
+from geval_py.text import visible
+
+
+def submitter_names(connection: Connection) -> list[str]:
+    """Return the names of the submitters of a board."""
+    return list(connection.execute(select(Submitters.name)).scalars())
+
+
+def change_team(
+    board: Board, store: AccountStore, name: str, new: str, now: datetime, *, merge: bool = False
+) -> None:
+    """Rename a team, or ``merge`` it into the team with the ``new`` name.
+
+    A merged team's submissions, uploads, members and extensions are the other's then; for a phase in which both have
+    an extension, the other's holds. Raises RefusedError for an unknown team, for a name that is taken or looks like
+    another one's, and while a worker has an upload of the team; RejectedError for a name that is not allowed.
+    """
+    key = casefolded(name)
+    with board.writing() as connection:
+        rows = {row.key: row for row in connection.execute(select(submitters))}
+        with store.reading() as people:
+            teams = {casefolded(team): team for team in teams_of(people)}
+            others = [row.name for row in rows.values() if row.key != key]
+            target = known_team(people, new, others) if merge else ""
+            if (key not in rows and key not in teams) or (merge and not target):
+                unknown = f", or no team `{visible(new)}`" if merge else ""
+                raise RefusedError(f"there is no team `{visible(name)}`{unknown}")
+            if not merge:
+                refuse_taken_team(people, new, others, but=name)
+        old, other = rows.get(key), rows.get(casefolded(new)) if merge else None
+        ids = [row.id for row in (old, other) if row is not None]
+        leased = select(Jobs.id).where(Jobs.submitter_id.in_(ids), Jobs.leased_until.is_not(None))
+        if connection.execute(leased).first() is not None:
+            raise RefusedError("an upload of the team is being checked; try again in a minute")
+        if old is not None and other is not None and old.id != other.id:
+            _merge_rows(connection, old, other)
+        elif old is not None:
+            values = {"key": casefolded(new), "name": target or new}
+            connection.execute(update(submitters).where(Submitters.id == old.id).values(values))
+        with store.writing() as people:
+            rename_team(people, name, target or new)
+        refresh(connection, board.settings, now)
+
+
+def _merge_rows(connection: Connection, old: Row[tuple[object, ...]], other: Row[tuple[object, ...]]) -> None:
+    """Give all that a board has of a team to another one."""
+    phase, submitter_id = exceptions.c.phase, exceptions.c.submitter_id
+    kept = select(phase).where(submitter_id == other.id)
+    connection.execute(delete(exceptions).where(submitter_id == old.id, phase.in_(kept)))
+    for table in (exceptions, jobs, submissions):
+        is_old = table.c.submitter_id == old.id
+        connection.execute(update(table).where(is_old).values(submitter_id=other.id))
+    connection.execute(delete(submitters).where(Submitters.id == old.id))

@@ -1,0 +1,134 @@
+"""Links and sign-in: what mail scanners do with links, when links end, and what a reader of a team may do."""
+
+import re
+
+import pytest
+from samples import ON_BOTH, output
+from serving import ADDRESS
+from sqlalchemy import select
+from test_accounts import invited, opened
+
+from geval_py.board.people.schema import METADATA
+from geval_py.board.server.app import ROUTES
+
+OUT, GOOD = "/upload/out.tsv?test=test-A", output("test-A", 0.5)
+SURE = {"sure": "yes"}
+
+
+@pytest.fixture(autouse=True)
+def one_clock(served, monkeypatch):
+    """The commands have the clock of the server."""
+    monkeypatch.setattr("geval_py.cli.board.server.now", served.clock)
+
+
+def everything(served):
+    return [served.rows(select(table)) for table in METADATA.tables.values()]
+
+
+@ON_BOTH
+def test_head_changes_nothing_anywhere(served):
+    """Mail scanners send HEAD to links, which used up a class's invitations."""
+    link, anna = served.invite("bob"), served.signed_in("anna")
+    served.clock.wait(days=1)
+    before = everything(served)
+    assert served.browser().request("HEAD", link).status_code == 404
+    for route in ROUTES:
+        path = re.sub(r"\{[^}]*\}", "1", route.path)
+        assert anna.request("HEAD", path).status_code in (200, 404, 405), path
+    assert everything(served) == before
+    assert served.browser().post(link).headers["location"] == "/me"
+
+
+@ON_BOTH
+@pytest.mark.parametrize("how", ["leave", "hand-over", "close", "move"])
+def test_links_end_with_the_role_of_who_made_them(served, geval, how):
+    anna = served.signed_in("anna", team="Team 7")
+    opened(served, invited(anna, "bob"))
+    link = invited(anna, "cid")
+    folder = served.board.folder
+    if how == "close":
+        assert geval("board", "close", folder, "anna")[0] == 0
+    elif how == "move":
+        assert geval("board", "team", folder, "Team 8", "--add", "anna")[0] == 0
+    else:
+        page = anna.get("/me").text
+        member = re.search(r'name="member" value="([0-9a-f]+)"', page)[1]
+        assert anna.post(f"/me/{how}", data=SURE | {"member": member}).headers["location"] == "/me"
+    assert served.browser().post(link).status_code == 403
+
+
+def test_the_links_of_an_organiser_end_with_the_role(served, geval):
+    olga = served.signed_in("olga", role="organiser")
+    page = olga.post("/organiser/invite", data={"name": "anna"}).text
+    link = re.search(rf"<code>{ADDRESS}(/invitation/[\w-]+)</code>", page)[1]
+    assert geval("board", "close", served.board.folder, "olga")[0] == 0
+    assert served.browser().post(link).status_code == 403
+
+
+def test_a_reader_with_a_team_changes_nothing_of_it(served):
+    anna = served.signed_in("anna", team="Team 7")
+    code = served.send("anna", GOOD)["code"]
+    rita = served.signed_in("rita", role="reader", team="Team 7")
+    assert rita.get("/me").status_code == 200
+    forms = {
+        "withdraw": {"code": code},
+        "final": {"code": code},
+        "invitations": {"name": "mallory"},
+        "leave": SURE,
+    }
+    for change, form in forms.items():
+        assert rita.post(f"/me/{change}", data=form).status_code == 403, change
+    assert rita.put(OUT, GOOD).status_code == 403
+    assert anna.post("/me/withdraw", data={"code": code}).status_code == 303
+
+
+def test_ones_sessions_are_listed_and_ended(served):
+    anna = served.signed_in("anna")
+    other = served.browser()
+    with served.people() as people:
+        from geval_py.board.people import accounts, secrets
+
+        account = accounts.account_named(people, "anna")
+        other.cookies.set("geval", secrets.issue(people, secrets.SESSION, account.person, served.clock()))
+    page = anna.get("/me").text
+    assert (page.count("This session, begun"), page.count("A session, begun")) == (1, 1)
+    form = re.search(r'action="/me/secrets/([0-9]+)"><p>A session', page)[1]
+    assert anna.post(f"/me/secrets/{form}").headers["location"] == "/me"
+    assert other.get("/me").headers["location"] == "/sign-in"
+    assert anna.get("/me").status_code == 200
+
+
+CLASS = "\ufeffVorname;Nachname;First name;Last name;E-Mail;Student ID;Group;Seminar\r\n;;Zoë;Nowak;zoe@uni.example;17;A;x\r\n"
+
+
+@pytest.mark.parametrize(("text", "row"), [
+    (CLASS, "Zoë Nowak,zoe@uni.example,A,submitter,LINK,,,x"),
+    ("name,Email address,ID number\nBob,bob@uni.example,18\n", "Bob,bob@uni.example,Bob,submitter,LINK"),
+    ("Full name\temail\trole\nRita\tr@uni.example\treader\n", "Rita,r@uni.example,,reader,LINK"),
+])  # fmt: skip
+def test_a_class_list_is_read_as_it_is_exported(served, geval, tmp_path, text, row):
+    path = tmp_path / "class.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    status, out, _ = geval("board", "invite", served.board.folder, "--list", str(path), "--url", ADDRESS)
+    assert (status, re.sub(r"http[^,\n]*", "LINK", out.splitlines()[1])) == (0, row)
+    grades = geval("board", "show", served.board.folder, "--by", "person", "--format", "csv")[1]
+    assert ("reader" in text) or (",17," in grades or ",18," in grades)
+
+
+def test_a_class_list_without_names_says_which_column_is_missing(served, geval, tmp_path):
+    path = tmp_path / "class.csv"
+    path.write_text("E-Mail;Seminar\na@x.org;1\n")
+    status, _, err = geval("board", "invite", served.board.folder, "--list", str(path), "--url", ADDRESS)
+    assert status == 1
+    assert "the column `name` is missing: its first line has `E-Mail`, `Seminar`" in err
+
+
+def test_several_teams_are_extended_at_once_or_none(served, geval):
+    for name in ("anna", "bob"):
+        served.invite(name)
+    folder = served.board.folder
+    reason = ("--more", "2", "--reason", "the server was down")
+    assert geval("board", "extend", folder, "anna", "nobody", *reason)[0] == 2
+    assert geval("board", "status", folder)[1].count("the server was down") == 0
+    status, out, _ = geval("board", "extend", folder, "anna", "bob", *reason)
+    assert (status, out.count("2 more submissions a day (the server was down)")) == (0, 2)
