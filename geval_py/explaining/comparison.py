@@ -669,7 +669,7 @@ def compare(
         seed=seed,
         documents=grouped and grouped.column,
         compared_documents=grouped and grouped.count,
-        method=_method(sample, samples, seed),
+        method=test_method(sample, samples, seed),
         effect_unit="%" if sample.is_ratio else first.unit,
         optimism=optimism(sample, tries) if runs is None else None,
         tries=tries or len(members),
@@ -736,7 +736,7 @@ def _joined(evaluations: Sequence[scores.Evaluation]) -> scores.Evaluation:
     return scores.Evaluation(split, first.output, [whole], statistics.lines)
 
 
-def _method(sample: LineSample, samples: int, seed: int) -> str:
+def test_method(sample: LineSample, samples: int, seed: int) -> str:
     """Name the test of a sample's pairs."""
     units = "lines" if sample.documents is None else "documents"
     if sample.is_drawn:

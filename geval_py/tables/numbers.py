@@ -145,21 +145,50 @@ def decimals_of(value: float, digits: int) -> int:
     return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
 
 
+def rounded_outward(low: float | None, high: float | None, digits: int) -> tuple[float | None, float | None]:
+    """Round the ends of an interval to significant digits, the low one down and the high one up.
+
+    So it contains its score, to however many digits that is rounded. None for None, and for 0 digits.
+
+    >>> rounded_outward(512.34, 598.12, 3), rounded_outward(9.99, 9.99, 2), rounded_outward(-0.1234, math.inf, 2)
+    ((512.0, 599.0), (9.9, 10.0), (-0.13, inf))
+    """
+
+    def end(value: float | None, rounding: str) -> float | None:
+        if value is None or not digits or not value or not math.isfinite(value):
+            return rounded(value, digits)
+        return _to_decimals(value, digits - 1 - Decimal(repr(value)).adjusted(), rounding)
+
+    from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+    return end(low, ROUND_FLOOR), end(high, ROUND_CEILING)
+
+
+def _to_decimals(value: float, decimals: int, rounding: str) -> float:
+    from decimal import Decimal
+
+    return float(Decimal(repr(value)).quantize(Decimal((0, (1,), -decimals)), rounding)) + 0.0
+
+
 def interval(low: float, high: float, digits: int) -> tuple[str, str]:
     """Write the ends of an interval, with no more digits than given, and than two digits of its width need.
 
+    The low end is rounded down and the high end up.
+
     >>> interval(512.34, 598.12, 5), interval(8123.0, 14540.0, 4), interval(400.0, 700.0, 1)
-    (('512', '598'), ('8100', '14500'), ('400', '700'))
+    (('512', '599'), ('8100', '14600'), ('400', '700'))
     """
+    from decimal import ROUND_CEILING, ROUND_FLOOR
+
     width = high - low
     if not width or not math.isfinite(width):
         return significant(low, digits), significant(high, digits)
     most = 1 - math.floor(math.log10(abs(width)))  # decimals; below 0, the last digits before the point are zeros
     low_text, high_text = (
         fixed(end, min(decimals_of(value, digits), max(0, most)))
-        if abs(end := round(value, most) + 0.0) < MAX_PLAIN
+        if abs(end := _to_decimals(value, most, rounding)) < MAX_PLAIN
         else significant(value, digits)
-        for value in (low, high)
+        for value, rounding in ((low, ROUND_FLOOR), (high, ROUND_CEILING))
     )
     return low_text, high_text
 

@@ -171,7 +171,7 @@ def view(found=None, *, digits=4, changes=None, among=lambda _: True, **others):
     values = {
         "settings": own, "metrics": own.metrics, "phase": own.phase_names[0],
         "digits": dict.fromkeys(standings, Digits(score=digits, ends=digits)), "standings": standings,
-        "submissions": tuple(reversed(found)), "readme": README,
+        "submissions": tuple(reversed(found)), "readme": README, "methods": {},
     }  # fmt: skip
     return SiteView(**(values | others))
 

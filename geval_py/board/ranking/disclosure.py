@@ -53,7 +53,7 @@ from geval_py.board.settings import (
 )
 from geval_py.board.submission import unpack, unpack_documents
 from geval_py.scoring.metrics.base import NOISE
-from geval_py.tables.numbers import rounded
+from geval_py.tables.numbers import rounded, rounded_outward
 
 if TYPE_CHECKING:
     import numpy as np
@@ -180,7 +180,7 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
         for metric, of in rung.figures.items():
             row = {"output_id": output, "metric": metric, "evaluation_id": of.id, "low": None, "high": None}
             if rung.informed:
-                row |= {"low": rounded(of.low, digits.ends), "high": rounded(of.high, digits.ends)}
+                row |= dict(zip(("low", "high"), rounded_outward(of.low, of.high, digits.ends), strict=True))
                 row["value"] = rounded(of.score, digits.score)
             else:
                 row["value"] = infinite if metric == settings.metric and digits.score else None

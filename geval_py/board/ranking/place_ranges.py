@@ -85,6 +85,30 @@ def with_note_on_choice(connection: Connection, settings: BoardSettings, standin
     return replace(standings, notes=(*standings.notes, note))
 
 
+class Method(NamedTuple):
+    """How the entries of a leaderboard are compared: the name of the paired test, and the units that are drawn."""
+
+    test: str
+    units: str
+
+
+def method_of(connection: Connection, settings: BoardSettings, standings: Standings) -> Method | None:
+    """Return how the entries of a leaderboard are compared; None if they are not."""
+    from geval_py.explaining.comparison import test_method
+    from geval_py.explaining.statistics import sample_of
+
+    first = next((entry.output.evaluation_id for entry in standings.entries if entry.place is not None), None)
+    query = select(*pick(Evaluations, "lines losses documents")).where(Evaluations.losses.is_not(None))
+    row = connection.execute(query.where(Evaluations.id == first)).first()
+    if row is None:
+        return None
+    documents = unpack_documents(row.documents, row.lines)
+    statistics = LineStatistics(unpack(row.losses, row.lines))
+    sample = sample_of(metric_of(settings.metric), [statistics], None if documents is None else documents.of_line)
+    units = "lines" if documents is None else "documents"
+    return Method(test_method(sample, settings.samples, settings.seed), units)
+
+
 class Position(NamedTuple):
     """The first and last place that cannot be told apart from an entry's, and the numbers of its groups."""
 

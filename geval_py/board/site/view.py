@@ -45,7 +45,7 @@ class SiteView:
     """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
 
     ``announcements`` have the latest first too. ``phase`` is the present phase, ``digits`` the significant digits
-    shown, by test and phase. ``metrics`` have the names that the standings use.
+    shown, by test and phase, as ``methods`` are. ``metrics`` have the names that the standings use.
     """
 
     settings: BoardSettings
@@ -53,6 +53,7 @@ class SiteView:
     phase: str
     digits: Mapping[tuple[str, str], Digits]
     standings: Mapping[tuple[str, str], Standings]
+    methods: Mapping[tuple[str, str], place_ranges.Method | None]
     submissions: tuple[SubmissionView, ...]
     announcements: Sequence[Row[Any, Any, Any]] = ()
     readme: str = ""
@@ -193,12 +194,14 @@ def view_on(
         is_public = test.visible and not test.ladder
         return place_ranges.with_note_on_choice(connection, own, standings) if is_public else standings
 
+    standings = {(test.name, name): standings_of(test, name, own) for test, name, own in tables}
     return SiteView(
         settings=settings,
         metrics=names_of(settings.metrics),
         phase=phase,
         digits={(test.name, name): own.digits_of(test, now) for test, name, own in tables},
-        standings={(test.name, name): standings_of(test, name, own) for test, name, own in tables},
+        standings=standings,
+        methods={key: place_ranges.method_of(connection, settings, table) for key, table in standings.items()},
         submissions=submissions,
         announcements=announcements_of(connection),
         readme=read_text(readme) if os.path.isfile(readme) else "",

@@ -3,12 +3,14 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rows import NOW, START, Rows
 from sqlalchemy import event, select
 
 from geval_py.board.database.schema import REJECTED, board, disclosures
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.tables.numbers import difference, rounded, significant
+from geval_py.tables.numbers import difference, interval, rounded, rounded_outward, significant
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def test_the_score_and_the_ends_of_its_interval_are_disclosed(rows):
     rows.submit("one", 123.456)
     rows.submit("two", None)
     rows.refresh()
-    assert shown(rows) == [(1, "PerplexityHashed", 123.5, 111.1, 135.8), (2, "PerplexityHashed", None, None, None)]
+    assert shown(rows) == [(1, "PerplexityHashed", 123.5, 111.1, 135.9), (2, "PerplexityHashed", None, None, None)]
 
 
 def test_nothing_is_of_what_does_not_stand(rows):
@@ -120,3 +122,12 @@ def test_without_a_score_for_it_a_metric_is_not_disclosed(rows):
     rows.edit(also="[LogLossHashed]")
     rows.refresh()
     assert shown(rows) == [(1, "LogLossHashed", 4.0, 3.6, 4.4)]
+
+
+@given(score=st.floats(1e-3, 1e6), low=st.floats(0.5, 1), high=st.floats(1, 2), digits=st.integers(1, 6))
+def test_an_interval_contains_its_score_to_all_digits(score, low, high, digits):
+    for ends in (digits, max(1, digits - 1)):
+        shown = rounded_outward(score * low, score * high, ends)
+        assert shown[0] <= rounded(score, digits) <= shown[1]
+        low_text, high_text = interval(*shown, ends)
+        assert float(low_text) <= rounded(score, digits) <= float(high_text)

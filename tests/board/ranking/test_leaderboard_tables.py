@@ -47,10 +47,10 @@ def shown(capsys, *words):
 
 TEXT = r"""
 place     range  submitter  variant  PerplexityHashed  95 % interval         LogLossHashed  group  arrived               tags         description      remark
-1=        1–2    one                 21.12             [19.0, 23.2]          3.050          a      2027-01-01 12:00:00Z  neural, big  =1+1 | \x1b[31m
-1=        1–2    two                 21.12             [19.0, 23.2]                         a      2027-01-01 13:00:00Z
-baseline         -base               54.60             [49, 60]                                    2027-01-01 12:00:00Z
-3         3      three      k=1      70.11             [63, 77]                             b      2027-01-01 14:00:00Z
+1=        1–2    one                 21.12             [19.0, 23.3]          3.050          a      2027-01-01 12:00:00Z  neural, big  =1+1 | \x1b[31m
+1=        1–2    two                 21.12             [19.0, 23.3]                         a      2027-01-01 13:00:00Z
+baseline         -base               54.60             [49, 61]                                    2027-01-01 12:00:00Z
+3         3      three      k=1      70.11             [63, 78]                             b      2027-01-01 14:00:00Z
 4         4      four                Infinity          [Infinity, Infinity]                 c      2027-01-01 15:00:00Z                                see\nthere
 
 PerplexityHashed (words, lower is better) of test-A; the best of a submitter.
@@ -100,7 +100,7 @@ def test_as_markdown(board, capsys):
         "| tags | description | remark |"
     )
     assert row == (
-        r"| 1= | 1–2 | one |  | 21.12 | \[19.0, 23.2\] | 3.050 | a | 2027-01-01 12:00:00Z | neural, big "
+        r"| 1= | 1–2 | one |  | 21.12 | \[19.0, 23.3\] | 3.050 | a | 2027-01-01 12:00:00Z | neural, big "
         r"| =1+1 \| \\x1b\[31m |  |"
     )
 

@@ -213,7 +213,7 @@ def test_with_a_ladder_the_ends_of_an_interval_have_a_digit_less(tmp_path):
     rows = Rows(tmp_path, tests="{test-A: {ladder: true, disclosed: 2}}")
     rows.submit("one", losses(3.0))
     (entry,) = rows.standings().entries
-    assert entry.output.shown == (20.0, 20.0, 20.0)
+    assert entry.output.shown == (20.0, 10.0, 30.0)
 
 
 def test_a_metric_that_is_not_made_of_losses_climbs_by_a_tenth_of_the_way_to_the_best(tmp_path):
@@ -244,4 +244,4 @@ def test_pages_with_several_phases_write_each_score_with_the_digits_of_its_phase
     for page in ("compare", "progress"):
         text = (tmp_path / "public" / f"{page}.test-A.html").read_text(encoding="utf-8")
         found = [one for one in numbers.findall(text) if "." in one]
-        assert found == ["7.39", "6.7–8.1", "12.18", "11.0–13.4"]
+        assert found == ["7.39", "6.6–8.2", "12.18", "10.9–13.5"]
