@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading import config, files, lines, splits
-from geval_py.reading.challenge import Challenge
+from geval_py.reading.challenge import README_FILE, Challenge
 from geval_py.reading.splits import find_answers
 from geval_py.scoring.evaluate import find_metric
 from geval_py.text import visible
@@ -30,6 +31,30 @@ def expected_of(challenge: str, answers: str, test: str) -> str:
     raise MissingFileError(
         what="No file with the expected results", path=os.path.join(answers, test, splits.EXPECTED_FILE)
     )
+
+
+def public_files(settings: BoardSettings) -> dict[str, str]:
+    """Return the paths of the challenge's files that everybody may have, by their names in its folder.
+
+    They have no answers of a test unless these are for everyone, and nothing that lies in the folder of the answers.
+    """
+    challenge, answers = (Path(folder).resolve() for folder in (settings.challenge, settings.answers))
+    task = config.config_task(settings.challenge)
+    names = filter(None, (README_FILE, config.CONFIG_FILE, task.in_header, task.out_header))
+    paths: list[str | None] = [os.path.join(settings.challenge, name) for name in names]
+    for name in (splits.TRAINING_SET, *(test.name for test in settings.tests)):
+        folder, test = os.path.join(settings.challenge, name), settings.test(name)
+        paths.append(files.find_file(os.path.join(folder, splits.INPUT_FILE)))
+        if test is None or (test.visible and not test.ladder and not test.split):
+            paths.append(find_answers(os.path.join(folder, splits.EXPECTED_FILE)))
+    public: dict[str, str] = {}
+    for path in paths:
+        if path is not None and os.path.isfile(path):
+            place = Path(path).resolve()
+            is_hidden = place.is_relative_to(answers) and not challenge.is_relative_to(answers)
+            if place.is_relative_to(challenge) and not is_hidden:
+                public[os.path.relpath(path, settings.challenge).replace(os.sep, "/")] = path
+    return public
 
 
 def documents_column(settings: BoardSettings, test: Test) -> str:

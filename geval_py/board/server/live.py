@@ -21,7 +21,7 @@ from starlette.responses import Response
 from geval_py.board.database import schema
 from geval_py.board.database.store import SETTINGS_FILE, Board, StoreError
 from geval_py.board.ranking.disclosure import disclosed
-from geval_py.board.site.files import Frame
+from geval_py.board.site.files import Frame, content_of
 from geval_py.board.site.pages import Pages, pages
 from geval_py.board.site.view import SiteView, view_on
 from geval_py.errors import ConfigError, GevalError, MissingFileError, UsageError
@@ -167,6 +167,6 @@ class LiveSite:
 
 
 def _answer(made: Pages, path: str) -> Response:
-    content = made[path]().encode()
+    content = content_of(made[path]())
     headers = {"Cache-Control": "no-cache", "ETag": f'"{hashlib.sha256(content).hexdigest()}"'}
     return Response(content, headers=headers, media_type=guess_type(path)[0] or "text/plain")

@@ -136,7 +136,7 @@ class Frame:
 
 
 MARK = "site.json"  # in the folder of every site: only such a folder is replaced
-Page: TypeAlias = tuple[str, str]  # path, with / between folders, and text
+Page: TypeAlias = tuple[str, str | bytes]  # path, with / between folders, and content
 
 
 def write_site(folder: str, pages: Iterable[Page]) -> int:
@@ -159,8 +159,8 @@ def write_site(folder: str, pages: Iterable[Page]) -> int:
             for path, text in pages:
                 file_path = os.path.join(new, *path.split("/"))
                 os.makedirs(os.path.dirname(file_path), exist_ok=True)
-                with open(file_path, "x", encoding="utf-8", newline="\n") as file:
-                    file.write(text)
+                with open(file_path, "xb") as file:
+                    file.write(content_of(text))
                 number += 1
             if os.path.lexists(target):
                 os.rename(target, os.path.join(place, "old"))
@@ -169,6 +169,11 @@ def write_site(folder: str, pages: Iterable[Page]) -> int:
         reason = error.strerror or str(error)
         raise UsageError(message=f"Cannot write {named(folder)}: {visible(reason)}") from error
     return number
+
+
+def content_of(page: str | bytes) -> bytes:
+    """Return the bytes of a page."""
+    return page.encode() if isinstance(page, str) else page
 
 
 def is_site(folder: str) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from importlib import resources
 from itertools import chain
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from markupsafe import escape
@@ -25,7 +28,7 @@ from geval_py.reports.charts import Scale
 from geval_py.tables.escapes import json_list_text, json_text, short
 from geval_py.tables.table import Table, named_columns
 from geval_py.text import words
-from geval_py.version import __version__
+from geval_py.version import REPOSITORY, __version__
 
 SUBMISSIONS_OF_A_PAGE = 250
 MAX_OUTPUTS = 50  # of a test, on one page
@@ -49,7 +52,8 @@ OF_RECORDS = [
     column for column in COLUMNS if column.name in ("submitter", "code", "variant", "score", "low", "high", "arrived")
 ]
 Values: TypeAlias = dict[str, Any]  # that a template shows
-Pages: TypeAlias = dict[str, Callable[[], str]]
+Pages: TypeAlias = dict[str, Callable[[], str | bytes]]
+DOWNLOAD = "data/challenge.zip"
 
 
 def pages(view: SiteView, frame: Frame) -> Pages:
@@ -62,6 +66,8 @@ def pages(view: SiteView, frame: Frame) -> Pages:
         "submit.html": partial(submit_page, view, frame),
         "feed.xml": partial(files.feed, view),
     }
+    if view.public_files:
+        made[DOWNLOAD] = partial(challenge_archive, view)
     for name in SERVED if frame.served else STATIC:
         made[f"static/{name}"] = partial(static_text, name)
     for standings in view.standings.values():
@@ -96,15 +102,28 @@ def static_text(name: str) -> str:
     return resources.files("geval_py.board.site").joinpath("static", name).read_text(encoding="utf-8")
 
 
+def challenge_archive(view: SiteView) -> bytes:
+    """Pack the challenge's public files; equal files give equal bytes."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, path in sorted(view.public_files.items()):
+            archive.writestr(zipfile.ZipInfo(name), Path(path).read_bytes(), zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
+
+
 def challenge_page(view: SiteView, frame: Frame) -> str:
     """Show the challenge's README, and how to cite it."""
     body, cite = (rendering.markdown_html(text) for text in (view.readme, view.settings.cite))
-    return frame.page("challenge", "Challenge", view=view, body=body, titled="<h1>" in body, cite=cite)
+    download = DOWNLOAD if view.public_files else ""
+    return frame.page(
+        "challenge", "Challenge", view=view, body=body, titled="<h1>" in body, cite=cite, download=download
+    )
 
 
 def submit_page(view: SiteView, frame: Frame) -> str:
     """Say where and how to submit, and what."""
-    return frame.page("submit", "How to submit", view=view, where=rendering.markdown_html(view.settings.submit))
+    where, download = rendering.markdown_html(view.settings.submit), DOWNLOAD if view.public_files else ""
+    return frame.page("submit", "How to submit", view=view, where=where, download=download, repository=REPOSITORY)
 
 
 # The pages of a test, and their data

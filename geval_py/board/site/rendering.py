@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
@@ -176,37 +176,35 @@ def markdown_html(text: str) -> Markup:
 
     Tables and code stand in boxes that scroll, by keyboard too; styles, which the policy refuses, become classes.
     """
+    return Markup(_markdown().render(text))
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    """Return a renderer of Markdown; a link to anything but a web page leads nowhere."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens: list[Token] = []
-    for token in markdown.parse(text):
-        if token.type == "table_open":
-            tokens.append(Token("html_block", "", 0, content=TABLE_BOX))
-        if token.type in ("th_open", "td_open"):
-            token.attrs = {"class": "number"} if "right" in str(token.attrGet("style") or "") else {}
-            if token.tag == "th":
-                token.attrs["scope"] = "col"
-        if token.type in ("fence", "code_block"):
-            code = f'<pre tabindex="0"><code>{escape(token.content)}</code></pre>\n'
-            tokens.append(Token("html_block", "", 0, content=code))
-        else:
-            token.children = list(_inline(token.children)) if token.children else token.children
-            tokens.append(token)
-        if token.type == "table_close":
-            tokens.append(Token("html_block", "", 0, content="</div>\n"))
-    return Markup(markdown.renderer.render(tokens, markdown.options, {}))
 
+    def code(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:
+        return f'<pre tabindex="0"><code>{escape(tokens[index].content)}</code></pre>\n'
 
-def _inline(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Yield the parts of a text, with images as their text, and links to other schemes as spans."""
-    opened: list[str] = []
-    for token in tokens:
-        if token.type == "image":
-            yield Token("text", "", 0, content=token.content)
-            continue
-        if token.type == "link_open":
-            url = link_of(str(token.attrGet("href") or ""))
-            token.tag, token.attrs = ("span", {}) if url is None else ("a", {"href": url, "rel": "nofollow noopener"})
-            opened.append(token.tag)
-        elif token.type == "link_close":
-            token.tag = opened.pop()
-        yield token
+    def cell(renderer: Any, tokens: Sequence[Token], index: int, *more: Any) -> str:
+        token = tokens[index]
+        token.attrs = {"class": "number"} if "right" in str(token.attrGet("style")) else {}
+        if token.tag == "th":
+            token.attrs["scope"] = "col"
+        return str(renderer.renderToken(tokens, index, *more))
+
+    def link(renderer: Any, tokens: Sequence[Token], index: int, *more: Any) -> str:
+        url = link_of(str(tokens[index].attrGet("href")))
+        tokens[index].attrs = {"href": url, "rel": "nofollow noopener"} if url else {}
+        return str(renderer.renderToken(tokens, index, *more))
+
+    rules: dict[str, Callable[..., str]] = {
+        "image": lambda _, tokens, index, *__: str(escape(tokens[index].content)),
+        "table_open": lambda *_: f"{TABLE_BOX}<table>\n",
+        "table_close": lambda *_: "</table>\n</div>\n",
+    }
+    rules |= dict.fromkeys(("fence", "code_block"), code) | dict.fromkeys(("th_open", "td_open"), cell)
+    for name, rule in (rules | {"link_open": link}).items():
+        markdown.add_render_rule(name, rule)
+    return markdown

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, cached_property
 from itertools import islice
@@ -22,7 +22,7 @@ from geval_py.board.database.schema import (
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import disclosure, leaderboard, place_ranges
 from geval_py.board.ranking.views import OutputView, Standings, SubmissionView, submission_views
-from geval_py.board.references import expected_of
+from geval_py.board.references import expected_of, public_files
 from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, names_of, read_text
 from geval_py.board.submission import unpack
 from geval_py.reading import challenge, files, lines, splits
@@ -33,6 +33,7 @@ MAX_OUTPUTS = 2000  # of which lines are shown, over the whole site
 MAX_LISTED_TESTS = 4
 CONTEXT = 60  # characters on each side of a gap
 DIGITS = 4
+MAX_DOWNLOAD = 50_000_000  # bytes of the challenge's public files
 
 
 # From a test and an output to lines: the number, from 1, the rounded score, the word, the text before and after it.
@@ -45,7 +46,8 @@ class SiteView:
     """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
 
     ``announcements`` have the latest first too. ``phase`` is the present phase, ``digits`` the significant digits
-    shown, by test and phase, as ``methods`` are. ``metrics`` have the names that the standings use.
+    shown, by test and phase, as ``methods`` are. ``metrics`` have the names that the standings use. ``public_files``
+    are the paths of the challenge's files that everybody may download, by their names.
     """
 
     settings: BoardSettings
@@ -57,6 +59,7 @@ class SiteView:
     submissions: tuple[SubmissionView, ...]
     announcements: Sequence[Row[Any, Any, Any]] = ()
     readme: str = ""
+    public_files: Mapping[str, str] = field(default_factory=dict)
     lines_of: ReadLines = lambda *_: ()
 
     def digits_at(self, test: str, code: str) -> Digits:
@@ -205,8 +208,14 @@ def view_on(
         submissions=submissions,
         announcements=announcements_of(connection),
         readme=read_text(readme) if os.path.isfile(readme) else "",
+        public_files=small_enough(public_files(settings)),
         lines_of=line_reader(reading, settings, outputs),
     )
+
+
+def small_enough(paths: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the files, unless they are too large for a download."""
+    return paths if sum(map(os.path.getsize, paths.values())) <= MAX_DOWNLOAD else {}
 
 
 def announcements_of(connection: Connection) -> Sequence[Row[Any, Any, Any]]:

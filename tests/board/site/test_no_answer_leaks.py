@@ -6,6 +6,7 @@ import re
 import sqlite3
 import sys
 import tarfile
+import zipfile
 
 import pytest
 from gazette import TEST, answers_of, hide_answers, letters, output, uploads, write
@@ -107,6 +108,9 @@ def unpacked(content):
     yield content
     if content.startswith(b"\x28\xb5\x2f\xfd"):
         yield from unpacked(zstd.decompress(content))
+    elif content.startswith(b"PK"):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            yield from (part for name in archive.namelist() for part in (name.encode(), archive.read(name)))
     elif content[257:262] == b"ustar":
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             for member in archive:
@@ -184,7 +188,9 @@ def site_of(folder, changed, disclosed):
     path.write_text(path.read_text(encoding="utf-8").replace("test-A: {disclosed: 4}", f"test-A: {disclosed}"))
     story.fine("scan", board, uploads(folder / "uploads"), "--at", "2025-01-10T12:00:00Z")
     story.fine("site", board, "-o", folder / "site")
-    pages = {path.relative_to(folder / "site"): path.read_text() for path in (folder / "site").rglob("*.*")}
+    pages = {
+        path.relative_to(folder / "site"): path.read_text(errors="replace") for path in (folder / "site").rglob("*.*")
+    }
     return pages, scores_of(board)
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import zipfile
 from datetime import timedelta
 from pathlib import Path
 
@@ -41,6 +42,24 @@ def rows(tmp_path):
     made.withdraw(made.withdrawn)  # with the reason "asked for"
     made.public = made.submit("ann", [0.1, 3.0], test="dev-0", at=5)
     return made
+
+
+def test_the_public_files_of_the_challenge_are_a_download(rows, tmp_path):
+    """Neither hidden answers, wherever they lie, nor links to them."""
+    write(tmp_path / "challenge" / "config.txt", "--metric PerplexityHashed\n")
+    write(tmp_path / "challenge" / "test-A" / "in.tsv", "1\tleft\tright\n")
+    write(tmp_path / "challenge" / "test-A" / "expected.tsv", "secret\n")
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "secret\n")
+    (tmp_path / "challenge" / "train").mkdir()
+    (tmp_path / "challenge" / "train" / "expected.tsv").symlink_to(tmp_path / "answers" / "test-A" / "expected.tsv")
+    site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
+    with zipfile.ZipFile(tmp_path / "public" / "data" / "challenge.zip") as archive:
+        assert sorted(archive.namelist()) == [
+            "README.md", "config.txt", "dev-0/expected.tsv", "dev-0/in.tsv", "test-A/in.tsv",
+        ]  # fmt: skip
+    page = (tmp_path / "public" / "submit.html").read_text(encoding="utf-8")
+    assert "pip install git+https://github.com/geval-py/geval-py\nunzip challenge.zip -d challenge\n" in page
+    assert "geval check . --challenge ../challenge -t test-A\n" in page
 
 
 def test_what_is_stored_is_shown(rows, tmp_path):
