@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import math
 import os
 import re
 import stat
@@ -12,14 +13,15 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from geval_py.board.intake.identity import is_archive, upload_name_problem
+from geval_py.board.intake.identity import bare_name, is_archive, upload_name_problem
+from geval_py.board.submission import GONITO_FILE
 from geval_py.cli import terminal
 from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import DataError, MissingFileError, UsageError
@@ -33,18 +35,23 @@ CHUNK_BYTES = 1 << 16
 SECONDS = 60  # for which the server's answer is waited for
 MAX_PLACES = 3  # that are shown of each problem
 PAUSE_SECONDS, MAX_PAUSE = 1.0, 15.0  # between two looks at an upload
+PATIENCE_SECONDS = 60  # for which the state of an upload is asked for while the board does not tell it
+MAX_UNPACKED = 2_000_000_000  # bytes of an archive
 FINE = ("scored", "done")
 NOT_SHOWN = "–"  # in the place of a score that the pages do not show
 LADDER = ", which changes only when a new score is significantly better"
 
 
 class SubmitError(DataError):
-    """The server did not take an upload; ``reason`` is one sentence."""
+    """The server did not take an upload, or this is not known; ``reason`` is one sentence."""
 
     reason: str
+    refused: bool = True
 
     def __str__(self) -> str:
-        return f"The upload was refused: {visible(self.reason)}"
+        if self.refused:
+            return f"The upload was refused: {visible(self.reason)}"
+        return f"The upload may not have arrived: {visible(self.reason)}\n  send it again: the same file counts once"
 
 
 class ProblemsError(DataError):
@@ -85,24 +92,48 @@ def run_submit(args: argparse.Namespace) -> int:
     base, token = _address(args.board), _token(args.token_file)
     if os.path.isfile(args.file) and (problem := upload_name_problem(os.path.basename(args.file))):
         raise UsageError(message=problem)
-    if not (args.no_check or args.trial or is_archive(args.file)) and os.path.exists(args.file):
-        _check(args.file)
-    with _packed(args.file) as path:
-        query = {"dry": "yes"} if args.trial else {}
-        if not is_archive(path):
+    if not os.path.exists(args.file):
+        raise MissingFileError(what="Nothing to submit", path=args.file)
+    with tempfile.TemporaryDirectory(prefix="geval-submit-") as place:
+        path, query = args.file, {"dry": "yes"} if args.trial else {}
+        if os.path.isdir(path) or is_archive(path):
+            path, outputs = _packed(path, args.test_name, place)
+        else:
+            outputs = [path]
             query["test"] = args.test_name or os.path.basename(os.path.dirname(os.path.abspath(path)))
+        if not (args.no_check or args.trial):
+            _check(outputs)
         sent = _send(f"{base}/upload/{quote(os.path.basename(path))}?{urlencode(query)}", token, path)
+    number, receipt = str(sent["number"]), str(sent["receipt"])
     if sent["note"]:
         terminal.note(visible(str(sent["note"])))
     if args.no_wait:
-        sys.stdout.write(f"{sent['receipt'] or sent['number']}\n")
+        sys.stdout.write(f"{receipt or number}\n")
         return 0
-    pause = PAUSE_SECONDS
-    while not (upload := _ask(Request(f"{base}/api/uploads/{quote(str(sent['number']))}"), token)).get("settled"):
-        time.sleep(pause)
-        pause = min(pause * 1.3, MAX_PAUSE)
+    terminal.say(visible(f"{number}  arrived {sent.get('arrived', '')}".rstrip()))
+    if receipt:
+        terminal.say(f"  receipt  {visible(receipt)}")
+    sys.stdout.flush()
+    upload = _settled(f"{base}/api/uploads/{quote(number)}", token)
+    if upload is None:
+        terminal.note("it has arrived, and its state is not known yet: look at your page of the board")
+        return 0
     terminal.say("\n".join(map(visible, _told(upload, base))))
     return int(upload["state"] not in FINE)
+
+
+def _settled(url: str, token: str) -> dict[str, Any] | None:
+    """Wait until an upload is settled, and return its state; None if the board does not tell it for a while."""
+    pause, ends = PAUSE_SECONDS, time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < ends:
+        with suppress(SubmitError):
+            upload = _ask(Request(url), token)
+            if upload.get("settled"):
+                return upload
+            ends = time.monotonic() + PATIENCE_SECONDS
+        time.sleep(pause)
+        pause = min(pause * 1.3, MAX_PAUSE)
+    return None
 
 
 def _address(url: str) -> str:
@@ -141,15 +172,13 @@ def _token(path: str | None) -> str:
     return token
 
 
-def _check(path: str) -> None:
+def _check(outputs: Sequence[str]) -> None:
     """Check outputs as ``geval check`` does, before the board does; raises ProblemsError for one with errors."""
     from geval_py.checking import problem_formats, rules, targets
     from geval_py.checking.check import check_targets
 
-    is_folder = os.path.isdir(path)
-    paths = [os.path.join(path, *one.split("/")) for one in _members(path) if "/" in one] if is_folder else [path]
-    outputs = [one for one in targets.find_targets(paths) if isinstance(one, targets.Target)]
-    report = check_targets(outputs, rules.select_rules(None), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
+    found = [target for target in targets.find_targets(outputs) if isinstance(target, targets.Target)]
+    report = check_targets(found, rules.select_rules(None), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
     if report.status:
         style = {"colour": shows_colours(sys.stderr), "links": shows_links(sys.stderr)}
         shown = problem_formats.render(report, "text", width=width_of(sys.stderr), **style)
@@ -157,34 +186,52 @@ def _check(path: str) -> None:
         raise ProblemsError
 
 
-@contextmanager
-def _packed(path: str) -> Iterator[str]:
-    """Yield the path of a file; of a folder, that of a new archive of its test sets."""
-    if not os.path.exists(path):
-        raise MissingFileError(what="Nothing to submit", path=path)
-    if not os.path.isdir(path):
-        yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="geval-submit-") as folder:
-        name = os.path.basename(os.path.abspath(path)).lstrip(".") or "submission"
-        archive = os.path.join(folder, f"{name}.zip")
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-            members = list(_members(path))
-            for member in members:
-                packed.write(os.path.join(path, *member.split("/")), member)
-        if not any("/" in member for member in members):
-            raise UsageError(message=f"{named(path)} has no output such as test-A/out.tsv")
-        yield archive
+def _packed(path: str, test: str | None, place: str) -> tuple[str, list[str]]:
+    """Return the archive to send of a folder or an archive, and its outputs; only those of a ``test``, if given."""
+    folder = path if os.path.isdir(path) else _unpacked(path, place)
+    members = list(_members(folder, test))
+    outputs = [os.path.join(folder, *member.split("/")) for member in members if member != GONITO_FILE]
+    if folder != path and test is None:  # a board with one test set takes outputs beside its folder too
+        outputs += (os.path.join(folder, name) for name in os.listdir(folder) if re.fullmatch(OUTPUT_NAME, name))
+    if not outputs:
+        raise UsageError(message=f"{named(path)} has no output such as {visible(test or 'test-A')}/out.tsv")
+    if folder != path and test is None:
+        return path, outputs
+    name = os.path.basename(os.path.abspath(path)).lstrip(".") if folder == path else bare_name(path)
+    archive = os.path.join(place, f"{name or 'submission'}.zip")
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for member in members:
+            packed.write(os.path.join(folder, *member.split("/")), member)
+    return archive, outputs
 
 
-def _members(folder: str) -> Iterator[str]:
-    """Yield what a board takes of a folder: outputs of test sets, and gonito.yaml."""
-    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-        if entry.is_file() and entry.name == "gonito.yaml":
-            yield entry.name
-        elif entry.is_dir() and not entry.name.startswith("."):
-            names = sorted(one.name for one in os.scandir(entry.path) if one.is_file())
-            yield from (f"{entry.name}/{name}" for name in names if re.fullmatch(OUTPUT_NAME, name))
+def _unpacked(archive: str, place: str) -> str:
+    """Copy what a board takes of an archive into a folder, and return it."""
+    from geval_py.board.intake.sources import CHUNK_BYTES, Budget, archive_source
+
+    folder = os.path.join(place, "unpacked")
+    budget = Budget(bytes=MAX_UNPACKED, files=MAX_UNPACKED, ends=math.inf)
+    for name, read in archive_source(archive, budget).members(lambda _: True):
+        *_, parent, file = f"/{name}".split("/")
+        if file == GONITO_FILE or re.fullmatch(OUTPUT_NAME, file):
+            target = os.path.join(folder, "" if file == GONITO_FILE else parent, file)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "wb") as copy:
+                while data := read(CHUNK_BYTES):
+                    budget.take(len(data), name)
+                    copy.write(data)
+    return folder
+
+
+def _members(folder: str, test: str | None) -> Iterator[str]:
+    """Yield what a board takes of a folder: outputs of test sets, or of one, and gonito.yaml."""
+    for top, folders, names in os.walk(folder):
+        parent = os.path.relpath(top, folder)
+        folders[:] = sorted(name for name in folders if parent == os.curdir and not name.startswith("."))
+        if parent == os.curdir:
+            yield from {GONITO_FILE}.intersection(names)
+        elif test in (None, parent):
+            yield from (f"{parent}/{name}" for name in sorted(names) if re.fullmatch(OUTPUT_NAME, name))
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -204,11 +251,12 @@ def _ask(request: Request, token: str) -> dict[str, Any]:
         reason = f"the board responded with status {error.code}"
         with error, suppress(ValueError, KeyError, TypeError, OSError):
             reason = "the board does not know this token" if error.code == 401 else str(json.load(error)["error"])
-        raise SubmitError(reason=reason) from None
+        raise SubmitError(reason=reason, refused=error.code < 500) from None
     except URLError as error:
-        raise SubmitError(reason=f"the board does not answer ({error.reason})") from None
+        raise SubmitError(reason=f"the board does not answer ({error.reason})", refused=False) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise SubmitError(reason=f"the board's response cannot be read ({type(error).__name__})") from None
+        reason = f"the board's response cannot be read ({type(error).__name__})"
+        raise SubmitError(reason=reason, refused=False) from None
     if not isinstance(document, dict):
         raise SubmitError(reason="the board's response is not that of a geval board")
     return document

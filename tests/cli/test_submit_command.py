@@ -7,7 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, build_opener, urlopen
@@ -15,6 +17,7 @@ from urllib.request import Request, build_opener, urlopen
 import pytest
 from servers import free_port
 
+from geval_py.cli import submit
 from geval_py.cli.submit import _NoRedirect
 
 RUN = "import sys; from geval_py.__main__ import main; sys.exit(main())"
@@ -113,8 +116,8 @@ def test_an_output_is_sent_to_one_of_several_boards(tmp_path):
         token = {"GEVAL_BOARD_TOKEN": run("board", "token", boards, "anna")[0].strip()}
         for name in ("gap", "bible"):
             out, _ = run("submit", output_in(tmp_path), "--board", f"{address}/{name}", **token)
-            assert re.match(r"[0-9a-f]{12}  scored\n", out)
-            assert out.endswith(f"  page     {address}/{name}/submissions/{out[:12]}.html\n")
+            code = re.search(r"^([0-9a-f]{12})  scored$", out, re.MULTILINE)[1]
+            assert out.endswith(f"  page     {address}/{name}/submissions/{code}.html\n")
         _, err = run("submit", output_in(tmp_path), "--board", address, status=1, **token)
         assert err == (
             "geval: The upload was refused: this server has several boards: use one of the addresses "
@@ -134,12 +137,12 @@ def output_in(folder, text=GOOD):
 
 def test_an_output_is_sent_and_scored(board, token, tmp_path):
     out, err = run("submit", output_in(tmp_path), "--board", board.address, GEVAL_BOARD_TOKEN=token)
-    code = out[:12]
+    code = out.splitlines()[2][:12]
     assert re.fullmatch(
-        rf"{code}  scored\n  arrived  [\dT:-]+Z\n"
+        rf"[0-9a-f]{{16}}  arrived [\dT:-]+Z\n  receipt  [\w.-]+\n{code}  scored\n  arrived  [\dT:-]+Z\n"
         r"  score    test-A: PerplexityHashed 630, which changes only when a new score is significantly better\n"
         r"  quota    counts as 1: it was scored\n"
-        r"  left     2\d of 30 submissions of [\d-]+ \(UTC\)\n"
+        r"  left     \d\d of 30 submissions of [\d-]+ \(UTC\)\n"
         rf"  page     {board.address}/submissions/{code}.html\n",
         out,
     )
@@ -176,13 +179,13 @@ def test_a_trial_of_a_folder_with_a_problem_and_of_an_output_without(board, toke
     output_in(tmp_path, GOOD.replace("0.91", "0,91", 1))
     (tmp_path / "secret.txt").write_text("not to be sent")
     out, _ = run("submit", tmp_path, "--board", board.address, "--trial", status=1, GEVAL_BOARD_TOKEN=token)
-    first, trial, second, *_ = out.splitlines()
+    _, first, trial, second, *_ = out.splitlines()
     assert re.match(r"[0-9a-f]{16}  rejected: `test-A/out\.tsv`: ", first)
     assert trial == "  trial    1 problem"
     assert second.startswith("  test-A/out.tsv:1:")
     (tmp_path / "secret.txt").unlink()
     out, _ = run("submit", output_in(tmp_path), "--board", board.address, "--trial", GEVAL_BOARD_TOKEN=token)
-    first, trial, arrived, left = out.splitlines()
+    _, first, trial, arrived, left = out.splitlines()
     assert re.fullmatch(r"[0-9a-f]{16}  done", first)
     assert trial == "  trial    no problems"
     assert arrived.startswith("  arrived  ")
@@ -236,7 +239,62 @@ def test_a_file_that_is_not_named_as_an_output_is_not_sent(geval, tmp_path, monk
 def test_a_board_that_is_not_there(tmp_path):
     address = f"http://127.0.0.1:{free_port()}"
     _, err = run("submit", output_in(tmp_path), "--board", address, status=1, GEVAL_BOARD_TOKEN="x")
-    assert err == "geval: The upload was refused: the board does not answer ([Errno 111] Connection refused)\n"
+    assert err == (
+        "geval: The upload may not have arrived: the board does not answer ([Errno 111] Connection refused)\n"
+        "  send it again: the same file counts once\n"
+    )
+
+
+class Deaf(BaseHTTPRequestHandler):
+    """A board that takes an upload, and then answers nothing but 503."""
+
+    def do_PUT(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        content = json.dumps({"number": "0123", "arrived": "2027-01-09T00:00:00Z", "receipt": "a.b.c", "note": ""})
+        self.send_response(201)
+        self.end_headers()
+        self.wfile.write(content.encode())
+        Deaf.sent.append(self.path)
+
+    def do_GET(self):
+        self.send_response(503)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def deaf(monkeypatch):
+    monkeypatch.setenv("GEVAL_BOARD_TOKEN", "x")
+    monkeypatch.setattr(submit, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(submit, "PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(Deaf, "sent", [], raising=False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Deaf) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_what_has_arrived_is_never_told_as_refused(geval, deaf, tmp_path):
+    status, out, err = geval("submit", str(output_in(tmp_path)), "--board", deaf)
+    assert (status, out) == (0, "0123  arrived 2027-01-09T00:00:00Z\n  receipt  a.b.c\n")
+    assert err == "geval: note: it has arrived, and its state is not known yet: look at your page of the board\n"
+
+
+def test_archives_are_checked_and_the_test_name_is_honoured(geval, deaf, tmp_path):
+    output_in(tmp_path)
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0/out.tsv").write_text("a\n")
+    packed = shutil.make_archive(str(tmp_path / "team"), "zip", tmp_path, "dev-0")
+    status, out, err = geval("submit", packed, "--board", deaf)
+    assert (status, out, Deaf.sent) == (1, "", [])
+    assert "E113 no-colon (error): 1 line, 100 %" in err
+    for source in (str(tmp_path), packed):
+        shown = f"geval: `{source}` has no output such as test-B/out.tsv\n"
+        assert geval("submit", source, "-t", "test-B", "--board", deaf) == (2, "", shown)
+    assert geval("submit", str(tmp_path), "-t", "test-A", "--board", deaf)[0] == 0
+    assert Deaf.sent == [f"/upload/{tmp_path.name}.zip?"]
 
 
 def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(board, token, tmp_path):
@@ -247,7 +305,7 @@ def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(board, token, 
     board.process = board.serve()
     told, _ = run("submit", path, "--board", board.address, GEVAL_BOARD_TOKEN=token)
     assert "  scored\n" in told
-    assert json.loads(out)["file"] == "out.tsv"
+    assert out.count(".") == 2  # a JSON Web Signature
 
 
 # Accounts

@@ -37,7 +37,7 @@ from geval_py.board.operations.receipts import OPEN, WAITING, WITHDRAWN, check_q
 from geval_py.board.operations.teams import submitter_id
 from geval_py.board.people.accounts import Account, RefusedError
 from geval_py.board.server import queue, signed_receipts
-from geval_py.board.settings import BoardSettings
+from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.files import FORMAT_ENDINGS
 from geval_py.text import visible
@@ -101,7 +101,8 @@ def accept(
                 .order_by(Jobs.id)
             ).first()
             if same is not None:  # one that failed or was refused is tried again
-                return {"number": same.number, "receipt": same.receipt, "note": KNOWN}
+                known = {"number": same.number, "arrived": moment_text(same.arrived), "receipt": same.receipt}
+                return known | {"note": KNOWN}
             check_quota(connection, board.settings, own, account.team, arrived, (), with_uploads=True)
         store_content(connection, values["sha256"], packed)
         number, arrived = secrets.token_hex(queue.NUMBER_BYTES), arrived.astimezone(UTC)
@@ -112,7 +113,7 @@ def accept(
             signed["arrived"] = arrived.isoformat(timespec="microseconds")
             values["receipt"] = signed_receipts.sign(key, signed)
         queue.enqueue(connection, queue.UPLOAD, arrived, account=account.id, submitter_id=own, **values)
-    return {"number": number, "receipt": values["receipt"], "note": ""}
+    return {"number": number, "arrived": moment_text(arrived), "receipt": values["receipt"], "note": ""}
 
 
 # What a worker does with an upload.
