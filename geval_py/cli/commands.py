@@ -70,6 +70,7 @@ SUBCOMMANDS = {  # of each command that has some, the same
         "invite": ("print a link with which somebody signs in to a server", SERVER),
         "token": ("print a token, with which a program submits", SERVER),
         "close": ("close an account of a server, or those of a team", SERVER),
+        "disqualify": ("withdraw all submissions of teams, and close their accounts", SERVER),
         "open": ("open a closed account of a server again", SERVER),
         "team": ("rename or merge teams of a server, and move people", SERVER),
         "verify-receipt": ("verify the signature of an upload's receipt", SERVER),

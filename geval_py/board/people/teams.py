@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, Row, delete, select, update
 
-from geval_py.board.database.schema import Jobs, Submitters, exceptions, jobs, submissions, submitters
+from geval_py.board.database.schema import Jobs, Submissions, Submitters, exceptions, jobs, submissions, submitters
 from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded
-from geval_py.board.people.accounts import RefusedError, known_team, refuse_taken_team, rename_team, teams_of
+from geval_py.board.operations import audit
+from geval_py.board.people.accounts import (
+    RefusedError,
+    close,
+    known_team,
+    log,
+    members_of,
+    refuse_taken_team,
+    rename_team,
+    teams_of,
+)
+from geval_py.board.people.schema import ORGANISER
 from geval_py.board.people.store import AccountStore
 from geval_py.board.ranking.disclosure import refresh
+from geval_py.errors import UsageError
 from geval_py.text import visible
 
 
@@ -65,3 +78,34 @@ def _merge_rows(connection: Connection, old: Row[tuple[object, ...]], other: Row
         is_old = table.c.submitter_id == old.id
         connection.execute(update(table).where(is_old).values(submitter_id=other.id))
     connection.execute(delete(submitters).where(Submitters.id == old.id))
+
+
+def disqualify(board: Board, store: AccountStore, teams: Sequence[str], reason: str, now: datetime) -> list[str]:
+    """Withdraw all submissions of teams, and close their accounts; return the names. All teams, or none.
+
+    Raises UsageError without a reason, RefusedError for an unknown team.
+    """
+    if not reason.strip():
+        raise UsageError(message="a disqualification needs a reason, which `geval board status` shows")
+    with board.writing() as connection:
+        rows = {row.key: row for row in connection.execute(select(submitters))}
+        with store.reading() as people:
+            known = {casefolded(team): team for team in teams_of(people)} | {
+                key: row.name for key, row in rows.items()
+            }
+        unknown = [team for team in teams if casefolded(team) not in known]
+        if unknown:
+            raise RefusedError(f"there is no team `{visible(unknown[0])}`")
+        ids = [rows[key].id for key in map(casefolded, teams) if key in rows]
+        is_theirs = Submissions.submitter_id.in_(ids), Submissions.withdrawn.is_(None)
+        values = {"withdrawn": now, "withdrawal": f"disqualified: {reason}"}
+        connection.execute(update(submissions).where(*is_theirs).values(values))
+        names = [known[casefolded(team)] for team in teams]
+        for name in names:
+            audit.log(connection, ORGANISER, "disqualified", name, reason, now=now)
+        with store.writing() as people:
+            for member in (one for name in names for one in members_of(people, name)):
+                close(people, member, now)
+                log(people, ORGANISER, "closed", member.label, now=now)
+        refresh(connection, board.settings, now)
+    return names

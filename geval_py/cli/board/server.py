@@ -20,7 +20,7 @@ from geval_py.board.people import accounts, secrets, sign_in
 from geval_py.board.people.accounts import RefusedError
 from geval_py.board.people.schema import ORGANISER, ROLES
 from geval_py.board.people.store import People, accounts_of, shared_accounts
-from geval_py.board.people.teams import change_team, submitter_names
+from geval_py.board.people.teams import change_team, disqualify, submitter_names
 from geval_py.board.settings import read_text
 from geval_py.board.submission import RejectedError
 from geval_py.cli import terminal
@@ -417,6 +417,25 @@ def run_team(args: argparse.Namespace) -> None:
         team = args.team if args.add else ""
         accounts.move(people, account, team, now(), others)
         accounts.log(people, ORGANISER, "moved", account.label, team, now=now())
+
+
+make_disqualify_parser = parser_maker(
+    "board disqualify",
+    "Withdraw all submissions of teams, and close their accounts.",
+    """\
+  geval board disqualify gazette-board "Team 7" "Team 8" --reason "copied each other's outputs"
+""",
+    BOARD,
+    option("teams", nargs="+", metavar="TEAM", help="the name of a team, as on the leaderboard"),
+    option("--reason", required=True, metavar="TEXT", help="the reason, which only the organiser sees"),
+)
+
+
+def run_disqualify(args: argparse.Namespace) -> None:
+    """Run ``geval board disqualify``; raises GevalError."""
+    board = Board.open(args.board)
+    names = disqualify(board, accounts_of(board), args.teams, args.reason, now())
+    sys.stdout.writelines(f"{visible(name)} is disqualified\n" for name in names)
 
 
 make_verify_receipt_parser = parser_maker(
