@@ -316,6 +316,9 @@ class BoardSettings:
     ``transports`` are those by which git may fetch. ``submit`` and ``cite`` are Markdown for the site's pages: where
     to send submissions, and how to cite.
 
+    A server shows its pages to "all", or to "members" who are signed in. With "pseudonyms", pages show teams by names
+    that nobody can compute from the real ones.
+
     By the private parts of tests, at most ``finals`` submissions of a submitter are ranked, which are those that it
     names; 0: all are.
 
@@ -340,6 +343,8 @@ class BoardSettings:
     samples: Positive = DEFAULT_SAMPLES
     transports: tuple[Literal["https", "ssh", "git", "http", "file"], ...] = ("https",)
     limits: Limits = Limits()
+    access: Literal["all", "members"] = "all"
+    names: Literal["real", "pseudonyms"] = "real"
     url: str = ""
     submit: str = ""
     cite: str = ""

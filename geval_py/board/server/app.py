@@ -108,13 +108,22 @@ def application(server: ServerContext) -> ASGIApp:
 
 
 async def public(request: Request) -> Response:
-    """Serve a page of the site."""
-    page = await server_of(request).site.answer(request.path_params["path"] or "index.html")
+    """Serve a page of the site; to members alone, if board.yaml says so."""
+    server, path = server_of(request), request.path_params["path"] or "index.html"
+    if not path.startswith("static/"):
+        await run_in_threadpool(check_access, server, request)
+    page = await server.site.answer(path)
     if page is None:
         raise HTTPException(404, NOT_FOUND)
     if PAGES.is_not_modified(page.headers, request.headers):
         return NotModifiedResponse(page.headers)
     return page
+
+
+def check_access(server: ServerContext, request: Request) -> None:
+    """Raise HTTPException for a request of somebody who may not see the board's pages."""
+    if server.board().settings.access == "members" and server.current(request) is None:
+        raise HTTPException(401, "Sign in first.")
 
 
 def health(request: Request) -> Response:

@@ -22,6 +22,7 @@ from geval_py.board.server.context import ACCOUNTS, BOARD, Visit, download
 from geval_py.board.server.organiser import invited, need_answer
 from geval_py.board.settings import moment_text
 from geval_py.board.site.pages import shown_scores
+from geval_py.board.site.view import pseudonym
 from geval_py.text import words
 
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
@@ -61,6 +62,7 @@ def me(visit: Visit) -> Response:
         identities=sign_in.identities_of(visit.people, account),
         members=accounts.members_of(visit.people, account.team),
         quota=quota_of(visit),
+        pseudonym=pseudonym(visit.board.key, account.team) if settings.names == "pseudonyms" and account.team else "",
         phase=next((one for one in phases if visit.now <= one.until), None),
         endings=uploads.OUTPUT_ENDINGS,
     )

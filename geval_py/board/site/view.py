@@ -7,19 +7,19 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, cached_property
+from hashlib import sha256
 from itertools import islice
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Row, select
 
-from geval_py.board.database.schema import (
-    Evaluations,
-    announcements,
-)
+from geval_py.board.database.schema import Evaluations, announcements
+from geval_py.board.database.schema import board as board_table
 from geval_py.board.database.store import Board
+from geval_py.board.intake.identity import casefolded
 from geval_py.board.ranking import disclosure, leaderboard, place_ranges
 from geval_py.board.ranking.views import OutputView, Standings, SubmissionView, submission_views
 from geval_py.board.references import expected_of, public_files
@@ -190,6 +190,9 @@ def view_on(
     readme = os.path.join(settings.challenge, challenge.README_FILE)
     tables = [(test, name, own) for name, own in until.items() for test in own.tests]
     submissions = tuple(submission_views(connection, settings))
+    if settings.names == "pseudonyms":
+        key = connection.execute(select(board_table.c.key)).scalar_one()
+        submissions = tuple(one if one.baseline else _by_pseudonym(key, one) for one in submissions)
     by_code = {one.code: one for one in submissions}
 
     def standings_of(test: Test, phase: str, own: BoardSettings) -> Standings:
@@ -216,6 +219,19 @@ def view_on(
 def small_enough(paths: Mapping[str, str]) -> Mapping[str, str]:
     """Return the files, unless they are too large for a download."""
     return paths if sum(map(os.path.getsize, paths.values())) <= MAX_DOWNLOAD else {}
+
+
+def pseudonym(key: str, team: str) -> str:
+    """Return the name by which pages show a team instead of its own; ``key`` is the board's, which is secret.
+
+    >>> pseudonym("0", "Anna")
+    'Team 0833f6'
+    """
+    return f"Team {sha256(f'{key}/{casefolded(team)}'.encode()).hexdigest()[:6]}"
+
+
+def _by_pseudonym(key: str, submission: SubmissionView) -> SubmissionView:
+    return replace(submission, submitter=pseudonym(key, submission.submitter), author="", affiliation="")
 
 
 def announcements_of(connection: Connection) -> Sequence[Row[Any, Any, Any]]:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from samples import ON_BOTH, output
-from serving import ADDRESS
+from serving import ADDRESS, set_keys
 from sqlalchemy import select
 from test_accounts import invited, opened
 
@@ -132,3 +132,44 @@ def test_several_teams_are_extended_at_once_or_none(served, geval):
     assert geval("board", "status", folder)[1].count("the server was down") == 0
     status, out, _ = geval("board", "extend", folder, "anna", "bob", *reason)
     assert (status, out.count("2 more submissions a day (the server was down)")) == (0, 2)
+
+
+def test_pages_of_a_board_for_members_are_for_them_alone(served):
+    served.send("anna", GOOD)
+    set_keys(served.board, access="members")
+    anna, stranger = served.signed_in("anna"), served.browser()
+    for path in ("/", "/index.html", "/submissions.html", "/data/submissions.csv", "/feed.xml"):
+        assert stranger.get(path).headers["location"] == "/sign-in", path
+        assert anna.get(path).status_code == 200, path
+    assert [stranger.get(path).status_code for path in ("/sign-in", "/static/board.css", "/healthz")] == [200] * 3
+
+
+@ON_BOTH
+def test_others_see_a_team_by_its_pseudonym(served):
+    served.send("anna kowalska", GOOD)
+    set_keys(served.board, names="pseudonyms")
+    anna, bob = served.signed_in("anna kowalska"), served.signed_in("bob")
+    name = re.search(r"Others see your team as <strong>(Team [0-9a-f]{6})</strong>", anna.get("/me").text)[1]
+    assert name not in bob.get("/me").text
+    for path in ("/", "/submissions.html", "/data/submissions.csv", "/data/outputs.json", "/feed.xml"):
+        page = bob.get(path).text
+        assert (name in page, "kowalska" in page) == (True, False), path
+    olga = served.signed_in("olga", role="organiser")
+    assert "anna kowalska" in olga.get("/organiser/submissions").text
+
+
+def test_several_teams_are_disqualified_at_once_or_none(served, geval):
+    anna = served.signed_in("anna")
+    for name in ("anna", "bob", "cid"):
+        served.send(name, GOOD)
+    folder, reason = served.board.folder, ("--reason", "copied")
+    assert geval("board", "disqualify", folder, "anna", "nobody", *reason) == (
+        1, "", "geval: there is no team `nobody`\n",
+    )  # fmt: skip
+    assert anna.get("/me").status_code == 200
+    out = "anna is disqualified\nBob is disqualified\n".replace("Bob", "bob")
+    assert geval("board", "disqualify", folder, "anna", "BOB", *reason) == (0, out, "")
+    assert anna.get("/me").headers["location"] == "/sign-in"
+    page = served.browser().get("/").text
+    assert ("cid" in page, "anna" in page, "bob" in page) == (True, False, False)
+    assert geval("board", "status", folder)[1].count("disqualified: copied") == 2
