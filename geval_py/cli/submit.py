@@ -71,7 +71,12 @@ make_submit_parser = parser_maker(
 """,
     option("file", metavar="FILE", help="an output such as test-A/out.tsv, a submission's folder, or an archive"),
     option("--board", required=True, metavar="URL", help="the address of the board"),
-    option("-t", "--test-name", metavar="NAME", help="the test set of an output (default: the name of its folder)"),
+    option(
+        "-t",
+        "--test-name",
+        metavar="NAME",
+        help="the test set of an output (default: the name of its folder), or the only one to send",
+    ),
     option("--token-file", metavar="FILE", help="a file of mode 600 with the token"),
     switch("--trial", help="only check it on the board: it is not scored, and does not count"),
     switch("--no-check", help="send it without checking it here first"),

@@ -27,7 +27,8 @@ def test_init(geval, challenge, tmp_path, monkeypatch):
         0,
         "Created the board `board`: test-A, dev-0, ranked by PerplexityHashed. Next steps:\n"
         "  edit `board/board.yaml`: deadlines, submissions a day, disclosed digits\n"
-        "  add submissions with geval board scan or add, and show the leaderboard with geval board show\n",
+        "  add submissions with geval board scan or add, and show the leaderboard with geval board show\n"
+        "  or let people upload them: geval board serve, and geval board invite for each\n",
         "",
     )
     assert "title: T\n" in (tmp_path / "board" / "board.yaml").read_text()

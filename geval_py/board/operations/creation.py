@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+import re
 
 import yaml
 
 from geval_py.board.database.store import (
+    DATABASE_VARIABLE,
     SETTINGS_FILE,
     Board,
     create_tables,
@@ -44,6 +46,9 @@ def create(
     folder, place = os.fspath(folder), os.path.join(os.fspath(folder), SETTINGS_FILE)
     if os.path.lexists(place):
         raise UsageError(message=f"{named(place)} is a board already\n  edit it, or name another folder")
+    if re.match(r"[^/]*://([^/@]*:[^/@]*@|.*[?&]password=)", database or ""):
+        message = "the password of the database would stand in board.yaml"
+        raise UsageError(message=f"{message}\n  set {DATABASE_VARIABLE} to this address, and leave out --database")
     opened = Challenge.open(challenge)
     answering = opened.path if answers is None else os.fspath(answers)
     schemes = opened.schemes()
@@ -121,6 +126,10 @@ answers: {answers}
 # here: the variable GEVAL_BOARD_DATABASE may hold the whole URL, and overrides this one.
 database: {database}
 
+# Where the accounts of the server are stored, as `database`; "": beside the database or, of several boards, in their
+# folder.
+accounts: ""
+
 # The metric that ranks, as `geval -m` takes it; `geval --list-metrics` shows all.
 metric: {metric}
 
@@ -175,6 +184,12 @@ transports: [https]
 # its folder or repository may have at all; seconds; bytes of memory.
 limits: {{bytes: 2_000_000_000, files: 200, listed: 10_000, seconds: 60, memory: 4_000_000_000}}
 
+# Who sees the pages of a server: all, or members, who are signed in.
+access: all
+
+# How pages name teams: real, or pseudonyms.
+names: real
+
 # The address under which the site is published, for its feed.
 url: ""
 
@@ -185,7 +200,6 @@ submit: ""
 # How to cite the challenge, in Markdown, for its page.
 cite: ""
 
-# The server (geval board serve): the largest upload in bytes, and how many uploads a team may send in an hour; behind
-# a reverse proxy, also its address: proxies: [127.0.0.1].
+# The server (geval board serve): the largest upload in bytes, and how many uploads a team may send in an hour.
 server: {{upload: 200_000_000, uploads_an_hour: 60}}
 """

@@ -50,7 +50,8 @@ def run_init(args: argparse.Namespace) -> None:
     terminal.say(
         f"Created the board {named(args.board)}: {tests}, ranked by {board.settings.metric}. Next steps:\n"
         f"  edit {named(settings_path(args.board))}: deadlines, submissions a day, disclosed digits\n"
-        "  add submissions with geval board scan or add, and show the leaderboard with geval board show"
+        "  add submissions with geval board scan or add, and show the leaderboard with geval board show\n"
+        "  or let people upload them: geval board serve, and geval board invite for each"
     )
 
 

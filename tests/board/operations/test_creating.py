@@ -7,7 +7,7 @@ import pytest
 from samples import NOW
 from sqlalchemy import text
 
-from geval_py.board.database.store import Board, StoreError
+from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.operations import creation as creating
 from geval_py.board.operations.submissions import add
 from geval_py.board.settings import BoardSettings, Test, settings_of
@@ -46,7 +46,7 @@ def test_the_step_of_a_ladder_is_smaller_for_a_larger_test_set(lines, step, chal
 
 
 @pytest.mark.parametrize(
-    ("written", "after"), [("", 4), ("disclosed: 0", 4), ("disclosed: 2", 2), ("disclosed: 2, disclosed_after: 0", 0)]
+    ("written", "after"), [("", 4), ("disclosed: 0", 4), ("disclosed: 2", 2), ("disclosed: 3", 3)]
 )
 def test_the_digits_after_the_deadline_are_as_the_comment_says(sqlite_board, tmp_path, written, after):
     path = tmp_path / "board" / "board.yaml"
@@ -102,6 +102,7 @@ def test_without_answers_the_challenge_itself_must_have_them(challenge, tmp_path
 
 
 NO_URL = "the board's database is neither a file nor a URL such as postgresql://user@host/name"
+PASSWORD = "the password of the database would stand in board.yaml\n  set GEVAL_BOARD_DATABASE to this address"
 NO_DRIVER = "the board's database needs MySQLdb from the extra postgresql: pip install 'psycopg[binary]>=3.1'"
 
 
@@ -111,7 +112,9 @@ NO_DRIVER = "the board's database needs MySQLdb from the extra postgresql: pip i
         ("challenge", "none", MissingFileError, "No directory with the expected results"),
         ("answers", "none", MissingFileError, "No folder with the answers: `none`"),
         ("database", "mysql://x/y", UsageError, NO_DRIVER),
-        ("database", "postgresql://ann:sec?ret@host:port/name?password=sec@ret", UsageError, NO_URL),
+        ("database", "postgresql://ann@host:port/name", UsageError, NO_URL),
+        ("database", "postgresql://ann:sec?ret@host:port/name", UsageError, PASSWORD),
+        ("database", "postgresql://ann@host/name?x=y&password=sec@ret", UsageError, PASSWORD),
     ],
 )  # fmt: skip
 def test_what_cannot_be_made(key, value, kind, message, challenge, tmp_path):
@@ -122,10 +125,10 @@ def test_what_cannot_be_made(key, value, kind, message, challenge, tmp_path):
     assert not (tmp_path / "board" / "board.yaml").exists()
 
 
-def test_a_database_is_named_without_its_password(challenge, tmp_path):
-    url = "postgresql://ann:s3cret@127.0.0.1:9/name?password=s3cret&user=ann"
+def test_a_database_is_named_without_its_password(challenge, tmp_path, monkeypatch):
+    monkeypatch.setenv(DATABASE_VARIABLE, "postgresql://ann:s3cret@127.0.0.1:9/name?password=s3cret&user=ann")
     with pytest.raises(StoreError) as caught:
-        creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=url)
+        creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
     assert caught.value.path == "postgresql+psycopg://ann:***@127.0.0.1:9/name"
     assert "s3cret" not in str(caught.value)
 
