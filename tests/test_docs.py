@@ -1,5 +1,6 @@
 """The documentation cannot drift: its examples are run, its tables are those of the code, and nothing is left out."""
 
+import dataclasses
 import functools
 import json
 import re
@@ -10,7 +11,6 @@ from tables import PARSERS, TABLES, fill, options, without_tables
 
 import geval_py
 from geval_py.board import settings
-from geval_py.board.strict_yaml import readers_of
 from geval_py.cli.commands import COMMANDS
 from geval_py.errors import GevalError
 from geval_py.scoring.metrics.registry import METRICS
@@ -134,9 +134,9 @@ def test_is_spoken_of_in_docs(name):
 
 
 KEYS = [
-    name
+    field.name
     for kind in (settings.BoardSettings, settings.Test, settings.Phase, settings.Limits)
-    for name in readers_of(kind)
+    for field in dataclasses.fields(kind)
 ]
 
 
