@@ -1,5 +1,6 @@
 """Grades: a row a person, with the scores of both parts, the place, and what is late and final."""
 
+import math
 from datetime import timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from rows import KEYS, START, Rows
 from geval_py.board.operations.submissions import name_final
 from geval_py.board.people import accounts, sign_in
 from geval_py.board.people.store import accounts_of
+from geval_py.board.ranking.grades import grades
 from geval_py.board.ranking.parts import public_lines
 from geval_py.cli.board import pages
 
@@ -37,6 +39,31 @@ def losses(on_public, on_private):
     return [float(on_public if line in PUBLIC else on_private) for line in range(LINES)]
 
 
+def exact(loss):
+    """A perplexity with all its digits."""
+    return repr(math.exp(loss))
+
+
+def test_grades_are_of_the_teams_at_the_deadline(rows):
+    """Who left or was removed later keeps the row, and who came later has none."""
+    rows.submit("team 10", losses(3, 2), at=30)
+    rows.submit("team 2", losses(2, 3), at=30)
+    late = OPEN + timedelta(minutes=30)
+    with accounts_of(rows.board).writing() as people:
+        members = {one.name: one for one in accounts.all_accounts(people)}
+        accounts.move(people, members["Ann"], "team 2", OPEN - timedelta(hours=1))
+        accounts.move(people, members["Bob"], "", late)
+        accounts.close(people, members["=Cy"], late)
+        accounts.invite(people, "Dan", now=late, team="team 2")
+
+    def teams(now):
+        rows.refresh(now)
+        return [(row[0], row[3], row[6]) for row in grades(rows.board, phase="main", now=now).rows]
+
+    assert teams(OVER) == [("=Cy", "team 2", 2), ("Ann", "team 2", 2), ("Bob", "team 10", 1)]
+    assert teams(OPEN - timedelta(hours=2)) == [("=Cy", "team 2", 1), ("Ann", "team 10", 2), ("Bob", "team 10", 2)]
+
+
 def test_grades_have_a_row_for_each_person(rows, geval, monkeypatch):
     first = rows.submit("team 10", losses(3, 2), at=30)
     rows.submit("team 10", losses(2, 3), at=40)
@@ -50,15 +77,15 @@ def test_grades_have_a_row_for_each_person(rows, geval, monkeypatch):
         return geval("board", "show", rows.board.folder, "--by", "person", "--format", "csv", *words)
 
     assert show(OPEN) == (0, head + (
-        "dan,,,dan,54.6,,2,,\n"
+        f"dan,,,dan,{exact(4)},,2,,\n"
         "'=Cy,,,team 2,,,,,\n"
-        f"Ann,ann@uni.example,,team 10,7.39,,1,,{first}\n"
-        f"Bob,bob@uni.example,,team 10,7.39,,1,,{first}\n"
+        f"Ann,ann@uni.example,,team 10,{exact(2)},,1,,{first}\n"
+        f"Bob,bob@uni.example,,team 10,{exact(2)},,1,,{first}\n"
     ), "")  # fmt: skip
     rows.submit("team 2", losses(4, 1), at=49)
     assert show(OVER) == (0, head + (
-        "dan,,,dan,54.6,54.6,2,,\n"
-        "'=Cy,,,team 2,,2.72,,late,\n"
-        f"Ann,ann@uni.example,,team 10,7.39,7.39,1,,{first}\n"
-        f"Bob,bob@uni.example,,team 10,7.39,7.39,1,,{first}\n"
+        f"dan,,,dan,{exact(4)},{exact(4)},2,,\n"
+        f"'=Cy,,,team 2,,{exact(1)},,late,\n"
+        f"Ann,ann@uni.example,,team 10,{exact(2)},{exact(2)},1,,{first}\n"
+        f"Bob,bob@uni.example,,team 10,{exact(2)},{exact(2)},1,,{first}\n"
     ), "")  # fmt: skip
