@@ -50,7 +50,7 @@ def standings(
 ) -> Standings:
     """Return the leaderboard of a test (default: the first) in a phase (default: the present one).
 
-    After the last deadline the default is the last phase until something arrives later; a note says so.
+    After the last deadline the default is the last phase; a note says so.
 
     ``by`` groups the entries, and only the best of a group is shown: by submitter or by submission
     (default: as board.yaml says). Ranges of places and groups exist for the default alone.
@@ -75,14 +75,10 @@ def standings_on(
 
     ``views`` are all submissions by their codes; by default those of the entries are read.
     """
-
-    def has_entries(name: str, phase: str) -> bool:
-        return bool(order.entries(connection, settings, name, phase, order.SUBMISSION))
-
     open_phase, notes = settings.phase_of(now), []
-    in_phase = shown_phase(settings, open_phase, test, has_entries) if phase is None else phase
+    in_phase = shown_phase(settings, open_phase, test) if phase is None else phase
     if phase is None and open_phase == AFTER != in_phase:
-        notes.append(f"there are no entries in {AFTER} yet; this is the table of the last phase, {visible(in_phase)}")
+        notes.append(f"this is the final table of {visible(in_phase)}; later submissions are in {AFTER}")
     own = settings.in_phase(_checked("phase", in_phase, settings.phase_names))
     tests = {one.name: one for one in own.tests}
     name = _checked("test", test or next(iter(tests)), [one.name for one in settings.tests])
@@ -140,21 +136,15 @@ def standings_on(
     )
 
 
-def shown_phase(
-    settings: BoardSettings, phase: str, test: str | None, has_entries: Callable[[str, str], bool]
-) -> str:
+def shown_phase(settings: BoardSettings, phase: str, test: str | None) -> str:
     """Return the phase that is shown by default in a present ``phase``: the last one until then that ranks the test.
 
-    After the last deadline it is the phase before that until something arrives later: ``has_entries`` tells whether
-    a test has entries in a phase. Without a test, that of any test counts.
+    What arrives after the last deadline has a table of its own, which is never the default. Without a test, any test
+    counts.
     """
     until = settings.phase_names[: settings.phase_names.index(phase) + 1]
-    tests = {name: [one.name for one in settings.in_phase(name).tests if test in (None, one.name)] for name in until}
-    *earlier, last = [name for name in until if tests[name]] or until
-    if last == AFTER and earlier:
-        before, later = (any(has_entries(one, name) for one in tests[name]) for name in (earlier[-1], last))
-        return earlier[-1] if before and not later else last
-    return last
+    tests = {name: [None, *(one.name for one in settings.in_phase(name).tests)] for name in until if name != AFTER}
+    return next((name for name in reversed(until) if test in tests.get(name, ())), phase)
 
 
 def _checked(what: str, name: str, names: Sequence[str]) -> str:

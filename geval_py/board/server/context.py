@@ -29,6 +29,7 @@ from geval_py.board.operations.teams import team_id
 from geval_py.board.people import accounts, secrets, sign_in
 from geval_py.board.people.accounts import A, Account, RefusedError, TooOftenError
 from geval_py.board.people.store import AccountStore, People, accounts_of, shared_accounts
+from geval_py.board.ranking.leaderboard import shown_phase
 from geval_py.board.server import signed_receipts
 from geval_py.board.server.live import LiveBoard, LiveSite
 from geval_py.board.settings import ServerSettings
@@ -245,7 +246,11 @@ class ServerContext:
         phase = "" if self.boards else settings.phase_of(self.clock())
         several = self.front is not self
         frame = Frame(
-            settings=settings, front=lambda _: phase, served=self.address, several=several, policy=PAGE_POLICY
+            settings=settings,
+            front=lambda test: shown_phase(settings, phase, test),
+            served=self.address,
+            several=several,
+            policy=PAGE_POLICY,
         )
         text = frame.page(template, title, root=f"{self.path}/", **values)
         return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})

@@ -73,8 +73,7 @@ class SiteView:
 
     def front(self, test: str | None = None) -> str:
         """Return the phase of a test's first page; without a test, that of index.html."""
-        tables = self.standings
-        return leaderboard.shown_phase(self.settings, self.phase, test, lambda *key: bool(tables[key].entries))
+        return leaderboard.shown_phase(self.settings, self.phase, test)
 
     def front_table(self, test: str) -> Standings:
         """Return the leaderboard of a test's first page."""

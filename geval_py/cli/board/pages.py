@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.views import Standings
-from geval_py.board.settings import AFTER
 from geval_py.board.submission import FAILED
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now
@@ -63,12 +62,6 @@ def run_show(args: argparse.Namespace) -> None:
         advice = f"; --phase {' or '.join(others)} shows another" if others else ""
         where = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
         terminal.note(visible(f"there is no entry for {where}{advice}"))
-    elif shown.phase == AFTER and args.phase is None:
-        last = board.settings.deciding_phase(shown.test)
-        if last is not None:
-            terminal.note(
-                visible(f"these submissions arrived after the deadline; --phase {last.name} shows the final table")
-            )
     columns, digits = leaderboard.shown_columns(shown), shown.shown_digits
     table = Table(
         [Column(column.heading, alignment=column.alignment) for column in columns],

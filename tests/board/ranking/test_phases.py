@@ -101,7 +101,7 @@ def test_the_default_is_the_first_test_of_the_phase_and_the_last_phase_of_a_test
     assert (of_dev.phase, [entry.submitter for entry in of_dev.entries]) == ("dev", ["one"])
     later = rows.standings()
     assert (later.test, later.phase) == ("test-A", "final")
-    assert later.notes[0] == "there are no entries in post-deadline yet; this is the table of the last phase, final"
+    assert later.notes[0] == "this is the final table of final; later submissions are in post-deadline"
 
 
 def test_a_table_says_where_a_ladder_holds_a_score_back(rows):

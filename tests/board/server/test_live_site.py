@@ -50,7 +50,7 @@ def test_no_page_of_an_earlier_phase_is_served_after_its_deadline(served, monkey
     served.clock.wait(days=1)
     assert browser.get("/").status_code == 500
     monkeypatch.undo()
-    assert "This is the table of the phase “post-deadline”, which is open." in browser.get("/").text
+    assert "This is the table of the phase “main”, which has ended." in browser.get("/").text
 
 
 def test_an_unchanged_page_is_not_sent_again(served):
@@ -104,7 +104,7 @@ def test_one_reads_the_changes_and_the_others_see_the_pages_before(served, monke
                 assert (await client.get("/sign-in")).status_code == 200
                 assert answers == []
                 go_on.set()
-            assert {"post-deadline”, which is open" in text for text in answers} == {True}
+            assert {"“main”, which has ended." in text for text in answers} == {True}
             assert len(answers) == 100
 
     monkeypatch.setattr(live, "view_on", slow)

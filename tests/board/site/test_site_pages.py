@@ -245,18 +245,16 @@ def test_a_shared_place_has_a_sign(files):
 def test_phases_have_a_table_and_a_best_each():
     view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
     files = made(view)
-    assert "This is the table of the phase “post-deadline”, which is open." in Reader(files["index.html"]).words
-    assert "This is the table of the phase “main”." in Reader(files["board.test-A.main.html"]).words
-    assert "best after the deadline, " in Reader(files["index.html"]).words
-    assert "best, " in Reader(files["board.test-A.main.html"]).words
+    late = Reader(files["board.test-A.post-deadline.html"]).words
+    assert "This is the table of the phase “post-deadline”, which is open." in late
+    assert "best after the deadline, " in late
+    assert "best, " in Reader(files["index.html"]).words
     assert "data/leaderboard.test-A.main.csv" in files
 
 
-def test_the_front_page_is_of_the_last_phase_until_something_comes_after_it():
-    view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
-    empty = {key: replace(of, entries=()) if key[1] == "post-deadline" else of for key, of in view.standings.items()}
-    files = made(replace(view, standings=empty))
-    said = "This is the table of the phase “main”; there are no entries in post-deadline yet."
+def test_after_the_end_the_front_page_is_of_the_last_phase():
+    files = made(site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline"))
+    said = "This is the table of the phase “main”, which has ended."
     assert said in Reader(files["index.html"]).words
     assert "board.test-A.main.html" not in files
     late = "This is the table of the phase “post-deadline”, which is open."
@@ -290,7 +288,7 @@ def test_submissions_are_compared_with_those_of_their_phase():
         of_phase = [row for row in rows if row["data-phase"] == phase]
         assert {row["data-code"] for row in of_phase} == expected
         assert any(row["data-groups"] != "[]" for row in of_phase)
-    assert rows[0]["data-phase"] == "post-deadline"
+    assert rows[0]["data-phase"] == "main"
     assert len({row["data-code"] for row in rows}) == len(rows)
 
 
