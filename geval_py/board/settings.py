@@ -492,9 +492,6 @@ def _problems_of(settings: BoardSettings) -> Iterator[str]:
     if settings.finals and not split:
         yield "`finals` needs a test with `split`, on whose private part final submissions are ranked"
     for test in settings.tests:
-        in_phases = [phase.ladder for phase in phases if test.name in (phase.tests or (test.name,))]
-        if test.step != STEP and not (test.ladder or any(in_phases)):
-            yield f"`step` of {visible(test.name)} needs `ladder: true`"
         if test.disclosed_after != (test.disclosed or DIGITS) and not phases:
             yield f"`disclosed_after` of {visible(test.name)} needs `phases`: it holds after the last deadline"
 

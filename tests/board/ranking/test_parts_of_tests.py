@@ -168,7 +168,6 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
      "`split` needs a metric of line losses, such as PerplexityHashed, not `LogLossHashed:f<exp:the>`"),
     ({"tests": "{test-A: {}}", "finals": "2"},
      "`finals` needs a test with `split`, on whose private part final submissions are ranked"),
-    ({"tests": "{test-A: {step: 0.2}}"}, "`step` of test-A needs `ladder: true`"),
     ({"tests": "{test-A: {disclosed_after: 2}}", "phases": "[]"},
      "`disclosed_after` of test-A needs `phases`: it holds after the last deadline"),
     ({"zone": "Europe/Nowhere"}, "`zone` must be a time zone, such as Europe/Warsaw or UTC"),
