@@ -199,7 +199,7 @@ class Model:
         elif received and content.is_valid(self.answers):
             state = "scored"
         else:
-            state, cost = "rejected", 1
+            state, cost = "rejected", int(received)
         self.names.setdefault(team, name)
         new = Submission(team, digest, content, arrived, baseline, state, 0 if baseline else cost, has_files=received)
         new.checked = self.checked_with if received or state == "failed" else self.received_with
@@ -243,6 +243,8 @@ class Model:
             for name in [name for name in waiting if name in teams.values()]:
                 content, form, path, found = self.folders[name]
                 waiting.remove(name)
+                if self.names.get(name.casefold(), name) != name:
+                    continue
                 try:
                     one = self.submissions[self.store(name, content, form, now, again=again)]
                 except RefusedError:
