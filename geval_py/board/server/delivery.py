@@ -52,7 +52,7 @@ def deliver_next(board: Board, now: datetime) -> bool:
     try:
         if board.settings.server.mail is not None:  # else it has gone from board.yaml
             _deliver(board, board.settings.server.mail, row, now)
-    except DeliveryError as error:
+    except (DeliveryError, ValueError, LookupError) as error:  # a notice that cannot be written stops no other one
         state, reason = WAITING if row.tries < len(PAUSES) else GIVEN_UP, visible(str(error))
         logging.getLogger("geval").warning("geval: note: notice %s was not delivered: %s", row.number, reason)
     with queue.changing(board) as connection:

@@ -158,18 +158,27 @@ make_announce_parser = parser_maker(
     BOARD,
     option("text", nargs="?", metavar="TEXT", help="the announcement, in Markdown"),
     option("--remove", type=int, metavar="N", help="remove the announcement with this number"),
+    switch("--mail", help="mail the announcement to all members who have an e-mail address"),
 )
 
 
 def run_announce(args: argparse.Namespace) -> None:
     """Run ``geval board announce``; raises GevalError."""
+    from geval_py.board.people.accounts import all_accounts
+    from geval_py.board.people.store import accounts_of
+
     if (args.text is None) == (args.remove is None):
         raise UsageError(message="give a text to announce, or --remove N to remove an announcement")
-    board = store.Board.open(args.board)
+    board, members = store.Board.open(args.board), []
+    if args.mail:
+        if board.settings.server.mail is None:
+            raise UsageError(message="the board sends no mail\n  set `mail` of `server` in board.yaml")
+        with accounts_of(board).reading() as people:
+            members = [one.id for one in all_accounts(people)]
     if args.text is None:
         take_back(board, args.remove)
     else:
-        sys.stdout.write(f"{announce(board, args.text, now())}\n")
+        sys.stdout.write(f"{announce(board, args.text, now(), members)}\n")
 
 
 make_extend_parser = parser_maker(

@@ -242,7 +242,9 @@ def test_a_ban_holds_and_is_undone(served, geval):
     ([], "give the name of an account to close, or a team with --team NAME"),
     (["anna", "--team", "anna"], "give the name of an account to close, or a team with --team NAME"),
     (["--team", "Team 8"], "there is no account of a team `Team 8`"),
+    ([""], "there is no account ``"),
 ])  # fmt: skip
 def test_what_cannot_be_closed(served, geval, words, reason):
+    served.invite("bob")
     status, _, told = geval("board", "close", served.board.folder, *words)
-    assert (status, told) == (1 if "Team 8" in words else 2, f"geval: {reason}\n")
+    assert (status, told) == (1 if "Team 8" in words or "" in words else 2, f"geval: {reason}\n")

@@ -6,6 +6,7 @@ import threading
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message
+from aiosmtpd.smtp import AuthResult
 from samples import ON_BOTH, output
 from serving import set_keys
 from sqlalchemy import select
@@ -177,3 +178,37 @@ def test_a_slow_receiver_holds_up_no_upload(served, mailbox, monkeypatch):
     served.work()
     assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
     slow.set()
+
+
+def test_an_announcement_is_mailed_to_all_members(served, mailbox, geval):
+    assert geval("board", "announce", served.board.folder, "Soon", "--mail")[0] == 2
+    mail = {"host": "127.0.0.1", "port": mailbox.port, "sender": "board@example.org", "tls": False}
+    set_server(served, {"mail": mail})
+    for name in ("anna", "bob"):
+        served.signed_in(name, email=f"{name}@uni.example")
+    served.signed_in("cid")  # has no address
+    olga = served.signed_in("olga", role="organiser")
+    olga.post("/organiser/announce", data={"text": "test-B opens", "mail": "yes"})
+    assert geval("board", "announce", served.board.folder, "and closes", "--mail")[0] == 0
+    olga.post("/organiser/announce", data={"text": "only on the page"})
+    served.work()
+    told = sorted((letter["X-RcptTo"], letter.get_payload().strip()) for letter in mailbox.letters)
+    assert told == [
+        (f"{name}@uni.example", text) for name in ("anna", "bob") for text in ("and closes", "test-B opens")
+    ]
+
+
+def test_a_password_that_is_not_ascii_is_told_and_stops_nothing(served, unused_port, monkeypatch):
+    """smtplib cannot send it: the notices of a board waited for ever, without a reason."""
+    box = Mailbox()
+    more = {"authenticator": lambda *_: AuthResult(success=True), "auth_require_tls": False}
+    controller = Controller(box, hostname="127.0.0.1", port=unused_port, **more)
+    controller.start()
+    monkeypatch.setenv("PASSWORD", "p\xe4sswort")
+    uploaded(served, unused_port, user="board", password="PASSWORD")
+    assert failures(served) == [("the mail's address, user or password (PASSWORD) is not ASCII", 1)]
+    monkeypatch.setenv("PASSWORD", "password")
+    served.clock.wait(minutes=1)
+    served.work()
+    controller.stop()
+    assert len(box.letters) == 1
