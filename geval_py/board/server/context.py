@@ -225,6 +225,8 @@ class ServerContext:
         A browser that sends neither Sec-Fetch-Site nor Origin is refused. Without a public address, it is that of the
         request.
         """
+        if bearer_token(request) is not None:
+            raise HTTPException(403, "A token may not do this; sign in.")
         site, url = request.headers.get("sec-fetch-site"), urlsplit(self.own_address(request, ""))
         own = f"{url.scheme}://{url.netloc}"
         if site != "same-origin" and (site is not None or request.headers.get("origin", "") != own):
