@@ -23,7 +23,7 @@ from load import LARGE, SMALL, Found, Outputs, Size, put_load
 from samples import without_limits, write, write_challenge
 from sqlalchemy import func, select
 
-from geval_py.board.database.schema import jobs
+from geval_py.board.database.schema import Submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations.creation import create
 
@@ -71,7 +71,7 @@ def _loaded(board: Board, contents: Sequence[str], size: Size, folder: Path) -> 
     """Put a load on a board; raises SystemExit if an upload is lost."""
     found = put_load(board, contents, size, folder)
     kept = check_invariants(board, found.receipts)
-    if found.states != ["scored"] * size.uploaders or kept != {"done": size.uploaders}:
+    if found.states != ["scored"] * size.uploaders or kept != {"scored": size.uploaders}:
         raise SystemExit(f"uploads were lost: {found.states}, {kept}")
     return found
 
@@ -79,7 +79,7 @@ def _loaded(board: Board, contents: Sequence[str], size: Size, folder: Path) -> 
 def _drained(board: Board) -> float:
     """Return the seconds from the start of the first job to the end of the last."""
     with board.reading() as connection:
-        started, ended = connection.execute(select(func.min(jobs.c.started), func.max(jobs.c.ended))).one()
+        started, ended = connection.execute(select(func.min(Submissions.started), func.max(Submissions.ended))).one()
     return float((ended - started).total_seconds())
 
 

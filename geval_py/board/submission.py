@@ -112,13 +112,12 @@ class Parcel:
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """One output scored with one metric: ``file`` is its submitted name, ``output_sha256`` is of its lines, unpacked.
+    """One output scored with one metric: ``file`` is its submitted name.
 
     ``losses`` and the numbers of their ``documents`` are packed by :func:`pack`, for the ranking metric only.
     """
 
     test: str
-    output_sha256: str
     metric: str
     signature: str
     lines: int

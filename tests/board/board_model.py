@@ -7,6 +7,7 @@ whoever is killed leaves one of the states between. It raises RefusedError where
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
@@ -17,8 +18,7 @@ from geval_py.board.ranking.parts import public_lines
 from geval_py.text import natural_order
 
 LEASE, PAUSE, MAX_PAUSE = (timedelta(seconds=seconds) for seconds in (30, 5, 80))
-MAX_DEATHS, MAX_LEASES = 2, 6
-PAUSES = [timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720)]
+MAX_TRIES = 6
 HIDDEN, VISIBLE = "test-A", "dev-0"
 SHARE, SEED, BUCKETS, DIGITS = 0.5, 40627719283, 1024, 15
 SCORES = {
@@ -60,45 +60,48 @@ class Content:
 
 @dataclass
 class Submission:
-    """A submission; ``scores`` has what it was scored with, by test and metric; ``checked`` what it was checked with."""
-
-    team: str
-    digest: str
-    content: Content
-    arrived: datetime
-    baseline: bool
-    state: str
-    cost: int = 0
-    checked: tuple = ()
-    scores: dict = field(default_factory=dict)
-    has_files: bool = True
-    had_outputs: bool = False
-    withdrawn: bool = False
-    final: datetime | None = None
-    remark: str = ""
-    code: tuple = ()  # of its first digest, and its arrival
-
-    def marks(self):
-        return self.baseline, self.withdrawn, stored(self.final), self.remark
-
-
-@dataclass
-class Upload:
-    """An upload with its job."""
+    """A row, from the first byte to the score; ``scores`` has what it was scored with, by test and metric."""
 
     team: str
     content: Content
     form: str
     arrived: datetime
-    dry: bool
-    due: datetime
+    baseline: bool = False
+    digest: str = ""
     state: str = "waiting"
-    job: str = "waiting"
-    lease: int = 0
-    deaths: int = 0
+    cost: int = 0
+    scores: dict = field(default_factory=dict)
+    has_files: bool = False
+    had_outputs: bool = False
+    withdrawn: bool = False
+    final: datetime | None = None
+    remark: str = ""
+    code: tuple = ()  # of its first digest, and its arrival
+    marks: frozenset = frozenset()  # fingerprints of scanned paths
+    is_uploaded: bool = False
+    trial: bool = False
+    tries: int = 0
+    due: datetime | None = None
     until: datetime | None = None
     started: datetime | None = None
-    submission: int | None = None
+    has_ended: bool = False
+
+    @property
+    def is_unfinished(self):
+        return self.state == "failed" or (self.state == "rejected" and not self.has_files)
+
+    def view(self):
+        return (
+            *(self.team, self.digest, self.state, self.cost, stored(self.arrived), self.baseline, self.withdrawn),
+            *(
+                stored(self.final),
+                self.remark,
+                self.trial,
+                self.tries,
+                *map(stored, (self.due, self.until, self.started)),
+            ),
+            set(self.marks),
+        )
 
 
 @dataclass(frozen=True)
@@ -126,103 +129,76 @@ class Model:
     """All that a board remembers, and what is beside it: ``answers`` by test, folders to scan, faults."""
 
     now: datetime
+    created: datetime
     answers: dict[str, tuple]
     settings: BoardSettings = BoardSettings()
     submissions: list[Submission] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)  # of the submitters, as first given
-    uploads: list[Upload] = field(default_factory=list)
-    notices: list[list] = field(default_factory=list)  # event, state, due, tries
     announced: list[str] = field(default_factory=list)
-    folders: dict = field(default_factory=dict)  # to scan, by name: content, form, path, fingerprint
-    scanned: dict = field(default_factory=dict)
+    folders: dict = field(default_factory=dict)  # to scan, by name: content, form, fingerprint
     jam: str = ""  # "receive": no submission can be received; "score": no heavy one be scored; "away": no answers
     heavy: frozenset = frozenset()  # digests
-    deaf: bool = False  # whoever is told does not answer
-    was_received: bool = False  # the last submission that was stored
 
     # What things depend on
-
-    @property
-    def received_with(self):
-        return len(self.settings.phases), self.settings.variants
 
     def reference(self, test):
         return self.answers[test], self.settings.split and test == HIDDEN
 
-    @property
-    def references(self):
-        return self.settings.metric, *map(self.reference, self.answers)
-
     def scores_of(self, content):
         return {(test, self.settings.metric): self.reference(test) for test in content.outputs}
-
-    @property
-    def checked_with(self):
-        return self.received_with, self.references
 
     # Submissions
 
     def used(self, team, moment, *, uploads=False):
         start, end = self.settings.day_of(moment)
+        return sum(
+            one.cost
+            for one in self._of_phase(team, moment)
+            if start <= one.arrived < end and (uploads or one.state != "waiting")
+        )
+
+    def _of_phase(self, team, moment):
         phase = self.settings.phase_of(moment)
+        return [one for one in self.submissions if one.team == team and self.settings.phase_of(one.arrived) == phase]
 
-        def counts(one):
-            return one.team == team and start <= one.arrived < end and self.settings.phase_of(one.arrived) == phase
-
-        waiting = [one for one in self.uploads if one.state == "waiting" and not one.dry and counts(one)]
-        return sum(one.cost for one in self.submissions if counts(one)) + (len(waiting) if uploads else 0)
-
-    def store(self, name, content, form, arrived, *, baseline=False, again=True):
-        """Store a submission; return its place."""
+    def store(self, name, content, form, arrived, *, baseline=False, row=None, mark=None):
+        """Store a submission, in its row if it has waited."""
         team, unopened = name.casefold(), content.digests[form]
-        jammed = self.jam == "receive" or self._failed_before(team, unopened, form, again)
-        received = self.was_received = not jammed and content.is_received(self.settings.variants)
+        received = self.jam != "receive" and content.is_received(self.settings.variants)
         digest = content.digests["received"] if received else unopened
-        own = [(place, one) for place, one in enumerate(self.submissions) if one.team == team]
-        retried = ("failed", "rejected") if form == "archive" else ("failed",)
-        same = [(place, one) for place, one in own if one.digest == digest]
-        same += [(place, one) for place, one in own if one.state in retried and one.digest == unopened]
-        if same and same[0][1].state != "failed" and same[0][1].digest == digest:
-            if not received and not jammed:
-                same[0][1].checked = self.received_with
-            return same[0][0]
-        for place, one in own:
-            if not same and not received and one.code == (digest, arrived):
-                return place
+        marks, is_tried_again = frozenset([mark] if mark else []), row is not None and row.has_ended
+        for one in self._of_phase(team, arrived):
+            is_same = one.digest in (digest, unopened) or one.code == (digest, arrived)
+            if one is row or one.trial or one.state == "refused" or not is_same:
+                continue
+            if not one.is_unfinished:
+                if row is None:
+                    one.marks |= marks
+                else:
+                    self._end(row, "refused")
+                return
+            if row is None:
+                row, is_tried_again = one, True
         cost = content.cost() if received else 1
-        allowed = self.settings.quota
-        if not same and not baseline and allowed and self.used(team, arrived) + cost > allowed:
+        is_free = baseline or is_tried_again or not self.settings.quota
+        if not is_free and self.used(team, arrived) + cost > self.settings.quota:
             raise RefusedError
         slow = self.jam == "score" and digest in self.heavy
-        if jammed or (received and (slow or self._failed_before(team, digest, "archive", again))):
-            state, cost = "failed", 0
-        elif received and content.is_valid(self.answers):
-            state = "scored"
-        else:
-            state, cost = "rejected", int(received)
+        valid = received and content.is_valid(self.answers)
+        state = "failed" if self.jam == "receive" or (received and slow) else "scored" if valid else "rejected"
+        if row is None:
+            row = Submission(team, content, form, arrived, code=(digest, arrived))
+            self.submissions.append(row)
         self.names.setdefault(team, name)
-        new = Submission(team, digest, content, arrived, baseline, state, 0 if baseline else cost, has_files=received)
-        new.checked = self.checked_with if received or state == "failed" else self.received_with
-        if state == "scored":
-            new.scores = self.scores_of(content)
-            new.had_outputs = True
-        if not same:
-            new.code = digest, arrived
-            self.submissions.append(new)
-            return len(self.submissions) - 1
-        place, old = same[0]
-        new.arrived, new.code = old.arrived, old.code
-        new.withdrawn, new.final, new.remark = old.withdrawn, old.final, old.remark
-        new.had_outputs |= old.had_outputs and old.digest == digest
-        self.submissions[place] = new
-        return place
+        row.content, row.form, row.digest, row.state, row.baseline = content, form, digest, state, baseline
+        row.cost = 0 if baseline else {"scored": cost, "rejected": int(received), "failed": 0}[state]
+        row.scores = self.scores_of(content) if state == "scored" else {}
+        row.has_files, row.had_outputs, row.has_ended, row.until = received, state == "scored", True, None
+        row.marks = marks or row.marks
 
-    def _failed_before(self, team, digest, form, again):
-        return not again and any(
-            one.state == "failed" and one.digest == digest and one.checked == self.checked_with
-            and (form == "archive" or one.team == team)
-            for one in self.submissions
-        )  # fmt: skip
+    @staticmethod
+    def _end(row, state):
+        row.state, row.cost, row.has_ended, row.until = state, 0, True, None
 
     def add(self, *what, **how):
         self._check_answers()
@@ -232,26 +208,21 @@ class Model:
     def scan(self, *, again, now):
         """Scan the folders: one of each submitter at a time, and those together in a transaction."""
         self._check_answers()
-        settled = ["received", self.received_with, *([] if again else [self.checked_with])]
+        known = {mark: one for one in self.submissions for mark in one.marks}
         waiting = [
-            name
-            for name, (*_, path, found) in sorted(self.folders.items(), key=lambda item: natural_order(item[0]))
-            if self.scanned.get(path) not in [(found, how) for how in settled]
+            (name, known.get(mark))
+            for name, (*_, mark) in sorted(self.folders.items(), key=lambda item: natural_order(item[0]))
+            if mark not in known or (again and known[mark].is_unfinished)
         ]
         while waiting:
-            teams = {name.casefold(): name for name in reversed(waiting)}
-            for name in [name for name in waiting if name in teams.values()]:
-                content, form, path, found = self.folders[name]
-                waiting.remove(name)
-                if self.names.get(name.casefold(), name) != name:
-                    continue
-                try:
-                    one = self.submissions[self.store(name, content, form, now, again=again)]
-                except RefusedError:
-                    continue
-                how = "received" if self.was_received else self.received_with
-                failed = one.state == "failed" and not one.withdrawn
-                self.scanned[path] = found, self.checked_with if failed else how
+            teams = {name.casefold(): name for name, _ in reversed(waiting)}
+            for name, row in [one for one in waiting if one[0] in teams.values()]:
+                content, form, mark = self.folders[name]
+                waiting.remove((name, row))
+                with suppress(RefusedError):
+                    if self.names.get(name.casefold(), name) != name:
+                        raise RefusedError
+                    self.store(name, content, form, row.arrived if row else now, row=row, mark=mark)
             yield
 
     def _check_answers(self):
@@ -264,7 +235,6 @@ class Model:
         if one.withdrawn or (by_team and not is_open):
             raise RefusedError
         one.withdrawn = True
-        self._tell("withdrawn", "withdrawn")
         yield
 
     def note(self, place, remark):
@@ -309,15 +279,13 @@ class Model:
             if one.state == "scored":
                 is_old = any(one.scores.get(key) != reference for key, reference in new.items())
             else:
-                is_retried = again and one.state == "failed"
-                is_old = one.has_files and (is_retried or one.checked != self.checked_with)
+                is_old = again and one.has_files and one.state in ("failed", "rejected") and not one.trial
             if not is_old:
                 continue
             was = one.state
             valid = one.content.is_valid(self.answers)
             valid = valid and (one.had_outputs or one.content.is_received(self.settings.variants))
             one.state = "failed" if one.digest in failed else "scored" if valid else "rejected"
-            one.checked = self.checked_with
             one.scores = one.scores | new if one.state == "scored" else {}
             one.had_outputs |= one.state == "scored"
             if one.state != was:
@@ -327,103 +295,80 @@ class Model:
 
     # The server
 
-    def upload(self, name, content, form, *, dry):
-        """Accept an upload; return its place."""
+    def accept(self, name, content, form, *, dry):
+        """Accept an upload."""
         team = name.casefold()
-        for place, one in enumerate(self.uploads):
-            is_same = (one.team, one.content, one.form) == (team, content, form)
-            if is_same and not dry and not one.dry and one.state in ("waiting", "done"):
-                return place
-        allowed = self.settings.quota
-        if not dry and allowed and self.used(team, self.now, uploads=True) + 1 > allowed:
+        arrived = max([self.created, self.now, *(one.arrived for one in self.submissions)])
+        for one in self._of_phase(team, arrived) if not dry else ():
+            if (
+                one.is_uploaded
+                and not one.trial
+                and one.state != "refused"
+                and (one.content, one.form) == (content, form)
+            ):
+                if one.is_unfinished:
+                    one.state, one.due, one.tries = "waiting", self.now, 0
+                yield
+                return
+        if not dry and self.settings.quota and self.used(team, arrived, uploads=True) + 1 > self.settings.quota:
             raise RefusedError
-        self.uploads.append(Upload(team, content, form, self.now, dry, self.now))
-        return len(self.uploads) - 1
-
-    def accept(self, *what, **how):
-        self.upload(*what, **how)
+        self.names.setdefault(team, name)
+        new = Submission(team, content, form, arrived, cost=int(not dry), is_uploaded=True, trial=dry, due=self.now)
+        self.submissions.append(new)
         yield
 
-    def next_job(self):
-        """Return the next job: of the team that was served least recently, the oldest."""
+    def next_upload(self):
+        """Return the next upload: of the team that was served least recently, the oldest."""
 
         def is_free(one):
-            if one.job == "leased":
+            if one.until is not None:
                 return one.until < self.now or one.until > self.now + 2 * LEASE
-            return one.job == "waiting" and (one.due <= self.now or one.due > self.now + MAX_PAUSE)
+            return one.due <= self.now or one.due > self.now + MAX_PAUSE
 
         found = []
-        for place, one in enumerate(self.uploads):
-            others = [(n, other) for n, other in enumerate(self.uploads) if other.team == one.team and n != place]
-            busy = any(other.job == "leased" or (other.job == "waiting" and n < place) for n, other in others)
-            if is_free(one) and not busy:
-                last = max((other.started for _, other in [*others, (place, one)] if other.started), default=None)
+        for place, one in enumerate(self.submissions):
+            own = [(n, other) for n, other in enumerate(self.submissions) if other.team == one.team]
+            busy = any(n != place and other.state == "waiting" and (other.until or n < place) for n, other in own)
+            if one.state == "waiting" and is_free(one) and not busy:
+                last = max((other.started for _, other in own if other.started), default=None)
                 found.append((last is not None, last or self.now, place))
-        return min(found)[2] if found else None
+        return self.submissions[min(found)[2]] if found else None
 
-    def work(self, *, during=None, end=True):
-        """Do all jobs, and deliver all notices; ``during`` is done while the first submission is opened."""
-        while (place := self.next_job()) is not None:
-            one = self.uploads[place]
-            one.deaths += one.job == "leased"
-            one.job, one.lease, one.started, one.until = "leased", one.lease + 1, self.now, self.now + LEASE
+    def work(self, *, during=None):
+        """Do all that waits; ``during`` is done while the first submission is opened."""
+        while (one := self.next_upload()) is not None:
+            one.tries, one.started, one.until = one.tries + 1, self.now, self.now + LEASE
             yield
-            lease = one.lease
-            if during is not None and one.deaths < MAX_DEATHS and (one.dry or self.jam != "away"):
+            tries = one.tries
+            if during is not None and tries <= MAX_TRIES and (one.trial or self.jam != "away"):
                 during, act = None, during
                 act(self)
-            if (one.job, one.lease) == ("leased", lease):
+            if (one.until is not None, one.tries) == (True, tries):
                 self._settle(one)
             yield
-        yield from self.deliver() if end else ()
 
     def _settle(self, one):
         one.until = None
-        is_put_back = self.jam == "away" and not one.dry and one.deaths < MAX_DEATHS
-        if is_put_back and one.lease < MAX_LEASES:
-            one.job, one.due = "waiting", self.now + PAUSE * 2 ** (one.lease - 1)
-            return
-        if one.deaths >= MAX_DEATHS or is_put_back:
-            one.state = "failed"
-        elif one.dry:
+        is_error = self.jam == "away" and not one.trial and one.tries <= MAX_TRIES
+        if is_error and one.tries < MAX_TRIES:
+            one.due = self.now + PAUSE * 2 ** (one.tries - 1)
+        elif is_error or one.tries > MAX_TRIES:
+            self._end(one, "failed")
+        elif one.trial:
             received = one.content.is_received(self.settings.variants)
             slow = self.jam == "score" and one.content.digests["received"] in self.heavy
             fine = received and one.content.is_valid(self.answers)
             away = self.jam == "away" and HIDDEN in one.content.outputs
             failed = self.jam == "receive" or (received and (slow or away))
-            one.state = "failed" if failed else "done" if fine else "rejected"
+            self._end(one, "failed" if failed else "done" if fine else "rejected")
         else:
             try:
-                name = self.names[one.team]
-                one.submission = self.store(name, one.content, one.form, one.arrived)
-                state = self.submissions[one.submission].state
-                one.state = "failed" if state == "failed" else "done"
+                self.store(self.names[one.team], one.content, one.form, one.arrived, row=one)
             except RefusedError:
-                one.state = "refused"
-        one.job = "failed" if one.state == "failed" else "done"
-        if not one.dry:
-            own = None if one.submission is None else self.submissions[one.submission].state
-            self._tell("settled", own or one.state)
-
-    def deliver(self):
-        while due := sorted((one[2], place) for place, one in enumerate(self.notices) if self._is_due(one)):
-            one = self.notices[due[0][1]]
-            tries = one[3]
-            one[2:4] = self.now + PAUSES[min(tries, len(PAUSES) - 1)], tries + 1
-            yield
-            if not self.deaf or tries >= len(PAUSES):
-                one[1] = "sent" if not self.deaf else "given up"
-            yield
-
-    def _is_due(self, one):
-        return one[1] == "waiting" and one[2] <= self.now
-
-    def _tell(self, event, state):
-        self.notices.append([f"{event} {state}", "waiting", self.now, 0])
+                self._end(one, "refused")
 
     def announce(self, text):
         self.announced.append(text)
-        self._tell("announced", "")
         yield
 
     def take_back(self, place):
@@ -510,24 +455,16 @@ class Model:
 
     def view(self):
         """Return all that is stored, to be compared with a board's tables."""
-        own = list(enumerate(self.submissions))
         return {
-            "submissions": [
-                (one.team, one.digest, one.state, one.cost, stored(one.arrived), *one.marks()) for one in self.submissions
-            ],
+            "submissions": [one.view() for one in self.submissions],
             "scores": {
                 place: {(metric, test, of) for (test, metric), of in one.scores.items()}
-                for place, one in own
+                for place, one in enumerate(self.submissions)
                 if one.had_outputs
             },
-            "checked": [one.checked for one in self.submissions],
             "names": dict(self.names),
-            "uploads": [(one.team, stored(one.arrived), one.dry, one.state, one.submission) for one in self.uploads],
-            "jobs": [(one.job, one.lease, one.deaths, *map(stored, (one.until, one.started, one.due))) for one in self.uploads],
-            "notices": [(one[0], one[1], stored(one[2]), one[3]) for one in self.notices],
             "announcements": list(self.announced),
-            "scanned": dict(self.scanned),
-        }  # fmt: skip
+        }
 
 
 def stored(moment):

@@ -3,7 +3,6 @@
 Everything is done in this process and in one thread, so that the same steps always do the same.
 """
 
-import json
 import os
 import random
 import shutil
@@ -28,9 +27,8 @@ from geval_py.board.database.store import Board, create_tables
 from geval_py.board.exports import import_board
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.identity import fingerprint, unopened_digest
-from geval_py.board.operations import creation, pipeline, scheduler
+from geval_py.board.operations import creation, scheduler
 from geval_py.board.references import references_of
-from geval_py.board.server import delivery
 from geval_py.board.submission import FailedError, ReceivedFile, digest_of
 
 WORDS = ("ant", "bee", "cat", "dog")
@@ -100,8 +98,8 @@ class World:
         self.board = None
         self.crashes = Crashes()
         self.crashes.folder = str(self.root)
-        self.jam, self.heavy, self.deaf = "", frozenset(), False
-        self.failed, self.delivered = set(), []
+        self.jam, self.heavy = "", frozenset()
+        self.failed = set()
         self.interlude = None
         self.meanings = {}
         self.steps = 0
@@ -118,7 +116,6 @@ class World:
         self._patches.enter_context(patch.object(scheduler, "ThreadPoolExecutor", Inline))
         self._patches.enter_context(patch.object(scheduler, "AHEAD", 1))
         self._patches.enter_context(patch.object(sandbox, "run_in_sandbox", self._run))
-        self._patches.enter_context(patch.object(delivery, "_call", self._call))
         self._patches.enter_context(patch.object(tempfile, "tempdir", str(self.temporary)))
         self._patches.enter_context(patch.object(os, "cpu_count", lambda: 1))
         quiet = classmethod(lambda *_, **__: None)  # the folders of killed runs are left
@@ -185,8 +182,8 @@ class World:
 
     def begin(self):
         """Begin with an empty board."""
-        self.jam, self.heavy, self.deaf = "", frozenset(), False
-        self.delivered, self.interlude, self.meanings = [], None, {}
+        self.jam, self.heavy = "", frozenset()
+        self.interlude, self.meanings = None, {}
         if self.board is not None:
             self.dispose(self.board)
         for folder in (self.scanned, self.temporary, self.root / "boards"):
@@ -231,13 +228,13 @@ class World:
     def write_answers(self, answers):
         self._write_answers(Path(self.board.folder), answers)
 
-    def break_or_mend(self, model, *, jam, deaf, heavy=frozenset()):
+    def break_or_mend(self, model, *, jam, heavy=frozenset()):
         """Break what the model says, and fix the rest."""
         answers, away = (Path(self.board.folder, name) for name in ("answers", "away"))
         if (jam == "away") != (self.jam == "away"):
             answers.rename(away) if jam == "away" else away.rename(answers)
         for one in (model, self):
-            one.jam, one.deaf, one.heavy = jam, deaf, heavy
+            one.jam, one.heavy = jam, heavy
         if jam != "away":
             self._learn(model)
 
@@ -247,8 +244,6 @@ class World:
         references = references_of(settings)
         for (test, _), digest in references.items():
             self.meanings[digest] = (test, model.reference(test))
-        self.meanings[pipeline.settings_digest(settings)] = model.received_with
-        self.meanings[pipeline.check_digest(settings, references)] = model.checked_with
 
     def send(self, name, content, form):
         """Put a submission into the folder that is scanned; returns what tells that it has changed."""
@@ -259,7 +254,7 @@ class World:
             path = shutil.copyfile(source, self.scanned / f"{name}.zip")
         else:
             shutil.copytree(source, path)
-        return str(path), fingerprint(str(path))
+        return fingerprint(str(path))
 
     def imported(self, file, name, database, kill):
         """Import an export into a new board, perhaps after an import that is killed."""
@@ -307,11 +302,6 @@ class World:
             shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
         return run_here(job, arguments, limits=limits, place=place)
 
-    def _call(self, _, __, row, ___):
-        if self.deaf:
-            raise delivery.DeliveryError("no answer (ConnectError)")
-        self.delivered.append(row.number)
-
     # What can be seen
 
     def observe(self):
@@ -320,8 +310,10 @@ class World:
             return Observed(connection, self.meanings).view()
 
 
-JOBS = "SELECT state, lease, deaths, leased_until, started, due FROM jobs ORDER BY id"
-WORK = {"refused": "done", "rejected": "done"}  # the state of the work on an upload with a state
+COLUMNS = """
+submitters.key, digest, state, cost, arrived, baseline, withdrawn, final, remark, trial, tries, due, leased_until,
+started, fingerprint
+"""
 
 
 class Observed:
@@ -330,35 +322,34 @@ class Observed:
     def __init__(self, connection, meanings):
         self._connection, self._meanings = connection, meanings
         found = self._rows(
-            "SELECT submissions.id, submitters.key, digest, state, cost, arrived, baseline, withdrawn, final, remark, "
-            "code FROM submissions JOIN submitters ON submitters.id = submitter_id ORDER BY submissions.id"
+            f"SELECT submissions.id, code, {COLUMNS} FROM submissions JOIN submitters ON submitters.id = submitter_id "
+            "ORDER BY submissions.id"
         )
         self._place = {row[0]: place for place, row in enumerate(found)}
-        self.codes = [row[10] for row in found]
+        self.codes = [row[1] for row in found]
         self._submissions = found
 
     def _rows(self, sql):
         return self._connection.execute(text(sql)).all()
 
     def view(self):
-        uploads = self._rows(
-            "SELECT submitters.key, arrived, dry, CASE state WHEN 'leased' THEN 'waiting' ELSE state END, "
-            "submission_id FROM jobs JOIN submitters ON submitters.id = submitter_id ORDER BY jobs.id"
-        )
-        notices = self._rows("SELECT CAST(event AS TEXT), state, due, tries FROM notices ORDER BY id")
         return {
             "submissions": [
-                (*row[1:6], bool(row[6]), row[7] is not None, row[8], row[9]) for row in self._submissions
+                (
+                    *row[2:7],
+                    bool(row[7]),
+                    row[8] is not None,
+                    *row[9:11],
+                    bool(row[11]),
+                    *row[12:16],
+                    set(row[16].split()),
+                )
+                for row in self._submissions
             ],
             "scores": self._scores(),
-            "checked": self._checked(),
             "names": dict(map(tuple, self._rows("SELECT key, name FROM submitters"))),
-            "uploads": [(*row[:2], bool(row[2]), row[3], self._place.get(row[4])) for row in uploads],
-            "jobs": [(WORK.get(row[0], row[0]), *row[1:]) for row in self._rows(JOBS)],
-            "notices": [(event_of(row[0]), *row[1:]) for row in notices],
             "announcements": [row[0] for row in self._rows("SELECT text FROM announcements ORDER BY id")],
-            "scanned": self._scanned(),
-        }  # fmt: skip
+        }
 
     def _scores(self):
         """Return, for each submission with outputs, what each score was made with."""
@@ -371,22 +362,6 @@ class Observed:
             if row[1] is not None:
                 own.add((row[2], *self._meanings[row[1]]))
         return found
-
-    def _checked(self):
-        stored = self._rows("SELECT id, checked_with FROM submissions")
-        found = {self._place[number]: self._meanings[value] for number, value in stored}
-        return [found[place] for place in range(len(self._submissions))]
-
-    def _scanned(self):
-        told = {}
-        for path, found, how in self._rows("SELECT path, fingerprint, outcome FROM scanned"):
-            told[path] = found, self._meanings.get(how.removeprefix("failed "), how)
-        return told
-
-
-def event_of(text):
-    event = json.loads(text)
-    return f"{event['event']} {event.get('state', '')}"
 
 
 def clean(database):

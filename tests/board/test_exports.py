@@ -13,9 +13,9 @@ import pytest
 import yaml
 from answer_formats import in_another_format
 from samples import NOW, WORDS, output, submission_in, without_limits, words_of, write, write_challenge
-from sqlalchemy import insert, select
+from sqlalchemy import select
 
-from geval_py.board.database.schema import METADATA, scanned
+from geval_py.board.database.schema import METADATA
 from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.exports import PLACES, export, import_board, write_archive
 from geval_py.board.operations import audit, creation, notices
@@ -71,8 +71,6 @@ def filled(board, submission, tmp_path):
     notices.announce(board, "test-B opens on Monday", NOW)
     extend(board, "bob", more=1, reason="ill", now=NOW)
     uploaded(board, tmp_path)
-    with board.writing() as connection:
-        connection.execute(insert(scanned).values(path="/uploads/ann", fingerprint="0", outcome="received"))
     return board
 
 
@@ -87,7 +85,7 @@ def uploaded(board, tmp_path):
     path, text = tmp_path / "upload", output("test-A", 0.6)
     write(path, text)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    names = {"name": "out.tsv", "test": "test-A", "sha256": digest, "bytes": len(text), "dry": False}
+    names = {"sent_name": "out.tsv", "test": "test-A", "sha256": digest, "bytes": len(text), "trial": False}
     key = signed_receipts.signing_key(board.folder)
     uploads.accept(board, account, str(path), key, arrived=NOW, **names)
 

@@ -119,7 +119,7 @@ class BoardMachine(Machine):
     def scan(self, sent, again, kill, inner):
         for name, number, form in sent:
             content = self.world.contents[number]
-            self.model.folders[name] = content, form, *self.world.send(name, content, form)
+            self.model.folders[name] = content, form, self.world.send(name, content, form)
         now, folder = self.now, str(self.world.scanned)
         action = Action(
             "scan",
@@ -241,12 +241,12 @@ class BoardMachine(Machine):
         self.model.now += by
         self.check()
 
-    @step(jam=st.sampled_from(["", "", "receive", "score", "away"]), deaf=st.sampled_from([False, False, True]))
-    def break_or_mend(self, jam, deaf):
-        """Submissions cannot be received, some not be scored, the answers or receivers of notices are away; or not."""
+    @step(jam=st.sampled_from(["", "", "receive", "score", "away"]))
+    def break_or_mend(self, jam):
+        """Submissions cannot be received, some not be scored, the answers are away; or not."""
         self.begin()
         heavy = frozenset(one.digests["received"] for one in self.world.contents[::3])
-        self.world.break_or_mend(self.model, jam=jam, deaf=deaf, heavy=heavy)
+        self.world.break_or_mend(self.model, jam=jam, heavy=heavy)
         self.is_fine = True
 
     # Announcements
@@ -273,7 +273,6 @@ class BoardMachine(Machine):
         if team not in self.accounts:
             with accounts_of(self.board).writing() as people:
                 self.accounts[team] = accounts.invite(people, name, now=self.now).account
-            self.model.names.setdefault(team, name)
         return self.accounts[team]
 
     @step(name=SOME, content=CONTENTS, dry=st.integers(0, 4), single=st.booleans(), kill=KILLS)
@@ -288,12 +287,14 @@ class BoardMachine(Machine):
             self.world.incoming.mkdir(exist_ok=True)
             path = shutil.copyfile(sent, self.world.incoming / "upload")
             data = path.read_bytes()
-            values = {"name": sent.name, "test": HIDDEN if is_single else "", "dry": dry}
+            values = {"sent_name": sent.name, "test": HIDDEN if is_single else "", "trial": dry}
             values |= {"sha256": sha256(data).hexdigest(), "bytes": len(data), "arrived": now}
             accepted = uploads.accept(self.board, account, str(path), self.key, most=1_000_000, **values)
-            self.receipts.append(accepted["receipt"])
+            self.receipts += [accepted["receipt"]] if accepted["receipt"] else []
 
-        self.perform(Action("upload", act, after(lambda model: model.accept(name, content, form, dry=dry))), kill)
+        self.perform(
+            Action("upload", act, after(lambda model: model.accept(account.team, content, form, dry=dry))), kill
+        )
 
     def working(self, seconds=0):
         def act():

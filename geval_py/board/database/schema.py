@@ -3,15 +3,12 @@
     submitters ──< submissions ──< files >── blobs            the submitted files, byte for byte
                         └──< outputs ──< scores >── evaluations ──< comparisons
                                    └──< disclosures >──┘      the public scores
-                                   └──< history >──────┘      earlier scores
-
-    submitters ──< jobs                                             what was sent, and the work on it
 
 The accounts of a server are tables of their own (geval_py.board.people.schema), which a board refers to by the name
 of a team and by the id of an account, both texts.
 
 An output is one file of a submission, for one test. An evaluation is one content scored with one metric; all outputs
-with that content share it. An output's evaluation is in ``scores``, earlier ones are in ``history``.
+with that content share it. An output's evaluation is in ``scores``; earlier ones stay in ``evaluations``.
 """
 
 from __future__ import annotations
@@ -47,6 +44,7 @@ from sqlalchemy.types import TypeEngine
 from geval_py.board.submission import STATES
 
 SCORED, REJECTED, FAILED = STATES
+WAITING, REFUSED, DONE = "waiting", "refused", "done"  # what waits, is not accepted; a trial without errors
 Kind: TypeAlias = TypeEngine[Any] | type[TypeEngine[Any]]
 
 
@@ -146,31 +144,63 @@ submitters = _table(
     *columns_of(SafeText, "name"),
 )
 
-# One submission, stored in one transaction. ``code``, 12 hexadecimal digits, names it on pages and receipts.
+# A submission, from its first byte to its score. ``code``, 12 hexadecimal digits, names it on pages and receipts.
 # ``name`` is the name of the folder, the archive, or the repository and branch; ``source`` where it came from;
 # ``digest`` is over the names and digests of its files; ``revision`` a git commit. ``arrived_by`` says how the moment
 # of arrival is known (operations.receipts). ``reason`` is one line on why it was rejected or failed, ``aside`` what
 # only the organiser reads of that; ``problems`` are as in the JSON of the checker, without the rules that need the
-# answers. ``checked_with`` digests what the state depends on besides the files (operations.pipeline).
+# answers. ``fingerprint`` has the digests of the paths, as they were, at which a scan found it.
 # ``cost`` is as how many submissions it counts for the quota, ``charge`` is the reason.
-# ``final`` is when the submitter named it as one that decides.
+# ``final`` is when the submitter named it as one that decides, ``corrected`` when a rescoring last changed a score.
+#
+# What is uploaded to a server waits first. It is the content ``sha256`` of ``blobs`` until it is received;
+# ``sent_name`` is the name of the file, ``test`` the test set of a single output, "" for an archive. ``receipt`` is
+# signed. A ``trial`` is only checked, and never becomes a submission. A worker leases what waits until
+# ``leased_until``, and renews the lease while it works; ``tries`` counts the leases, so that a worker that has lost
+# its lease is told apart. At most one submission of a submitter is leased at a time. ``ended`` is when it was done.
 submissions = _table(
     "submissions",
     *columns_of(String(12), "code", unique=True),
     _reference("submitter_id", "submitters"),
     *columns_of(SafeText, "name", "source", "charge", "scorer"),
     *columns_of(SafeText, "description", "author", "affiliation", "revision", server_default=""),
-    *columns_of(SafeText, "arrived_by", "reason", "aside", "checked_with", "remark", "withdrawal", server_default=""),
+    *columns_of(SafeText, "arrived_by", "reason", "aside", "fingerprint", "remark", "withdrawal", server_default=""),
+    *columns_of(SafeText, "sent_name", "test", "receipt", server_default=""),
     *columns_of(String(64), "digest"),
+    *columns_of(String(64), "sha256", server_default=""),
+    *columns_of(String(16), "account", server_default=""),
+    *columns_of(BigInteger, "bytes", server_default="0"),
     *columns_of(Moment, "arrived", "added"),
     *columns_of(String(8), "state"),
-    *columns_of(Boolean, "baseline", server_default=false()),
+    *columns_of(Boolean, "baseline", "trial", server_default=false()),
     *columns_of(Integer, "cost", server_default="1"),
+    *columns_of(Integer, "tries", server_default="0"),
     *columns_of(SafeJson, "tags", "params", "links", "problems"),
-    *columns_of(Moment, "withdrawn", "final", nullable=True),
-    CheckConstraint(f"state IN {STATES}", name="state"),
+    *columns_of(Moment, "withdrawn", "final", "corrected", "due", "started", "leased_until", "ended", nullable=True),
+    CheckConstraint(f"state IN {(*STATES, WAITING, REFUSED, DONE)}", name="state"),
     Index(None, "submitter_id", "arrived"),
     Index(None, "digest"),
+    Index(None, "state", "due"),
+    Index(
+        "uq_submissions_leased_submitter",
+        "submitter_id",
+        unique=True,
+        sqlite_where=text("leased_until IS NOT NULL"),
+        postgresql_where=text("leased_until IS NOT NULL"),
+    ),
+)
+
+# Rescorings that an organiser, ``who``, asked the server for; a ``dry`` one changes no score. ``reason`` is what it
+# printed. A worker leases one as it does a submission.
+rescorings = _table(
+    "rescorings",
+    *columns_of(SafeText, "who"),
+    *columns_of(SafeText, "reason", server_default=""),
+    *columns_of(Boolean, "dry"),
+    *columns_of(String(8), "state"),
+    *columns_of(Integer, "tries", server_default="0"),
+    *columns_of(Moment, "arrived", "due"),
+    *columns_of(Moment, "started", "leased_until", "ended", nullable=True),
 )
 
 # The files of a submission, under their submitted names.
@@ -202,7 +232,7 @@ blobs = _table(
 )
 
 # An output for a test. ``variant`` is its name without folder, ``out`` and endings: "" or "model=a,k=3".
-# ``output_sha256`` is of its lines, decompressed.
+# ``output_sha256`` is of its file as it was sent.
 outputs = _table(
     "outputs",
     _reference("submission_id", "submissions"),
@@ -213,7 +243,7 @@ outputs = _table(
     UniqueConstraint("submission_id", "test", "variant"),
 )
 
-# A content scored with a metric. ``output_sha256`` is of the decompressed output, ``reference`` of all files of the
+# A content scored with a metric. ``output_sha256`` is of the file as it was sent, ``reference`` of all files of the
 # challenge that the score depends on; for a part of a test (ranking.parts), it is of these and of the part. ``score``
 # is None if it is not a number. ``losses`` are the line losses by the ranking metric, and ``documents`` the numbers
 # of their documents, if there are some, packed by board.submission.pack; ``low`` and ``high`` are the ends of its
@@ -234,16 +264,6 @@ scores = _table(
     key_column("metric", Text),
     _reference("evaluation_id", "evaluations"),
     Index(None, "evaluation_id"),
-)
-
-# The earlier evaluations of an output, each with the reason why it was scored again.
-history = _table(
-    "history",
-    _reference("output_id", "outputs"),
-    _reference("evaluation_id", "evaluations"),
-    *columns_of(SafeText, "metric", "reason"),
-    *columns_of(Moment, "replaced"),
-    Index(None, "output_id"),
 )
 
 # The paired test of two evaluations (the lesser id first) of one test and metric; two-sided p.
@@ -267,53 +287,11 @@ disclosures = _table(
     *columns_of(Double, "value", "low", "high", nullable=True),
 )
 
-# The paths that were scanned, each with its fingerprint when it was stored. ``outcome`` is "received", or what the
-# outcome depended on: the same path is tried again once that has changed.
-scanned = _table(
-    "scanned",
-    key_column("path", Text),
-    *columns_of(SafeText, "fingerprint", "outcome"),
-)
-
 # What the organiser announces on the pages and in the feed, in Markdown.
 announcements = _table(
     "announcements",
     *columns_of(Moment, "moment"),
     *columns_of(SafeText, "text"),
-)
-
-# The work of a server: an upload, or a rescoring of what is out of date, which ``who``, an organiser, asked for.
-# The content of an upload is in ``blobs`` until it is done; ``test`` is the test set of a single output, "" for an
-# archive; ``number`` names it on its signed ``receipt``. A ``dry`` upload is only checked, and never becomes a
-# submission; its ``problems`` are as in ``submissions``. A dry rescoring changes no score; its ``reason`` is what it
-# printed.
-# A worker leases a job until ``leased_until``, and renews the lease while it works. ``lease`` counts the leases, so
-# that a worker that has lost its lease is told apart; ``deaths`` are leases that ended because a worker died. At most
-# one job of a submitter is leased at a time.
-jobs = _table(
-    "jobs",
-    *columns_of(String(9), "kind"),
-    *columns_of(String(16), "number", unique=True),
-    *columns_of(String(16), "account", server_default=""),
-    _reference("submitter_id", "submitters", nullable=True),
-    *columns_of(SafeText, "who", "name", "test", "sha256", "reason", "receipt", server_default=""),
-    *columns_of(Integer, "lease", "deaths", server_default="0"),
-    *columns_of(BigInteger, "bytes", server_default="0"),
-    *columns_of(Boolean, "dry", server_default=false()),
-    *columns_of(String(8), "state"),
-    _reference("submission_id", "submissions", nullable=True),
-    *columns_of(SafeJson, "problems", server_default="[]"),
-    *columns_of(Moment, "arrived", "due"),
-    *columns_of(Moment, "started", "leased_until", "ended", nullable=True),
-    Index(None, "state", "due"),
-    Index(None, "submitter_id", "arrived"),
-    Index(
-        "uq_jobs_leased_submitter",
-        "submitter_id",
-        unique=True,
-        sqlite_where=text("state = 'leased'"),
-        postgresql_where=text("state = 'leased'"),
-    ),
 )
 
 # What is to be told to an account, by mail; ``number`` is for the receiver, who may get it twice. A try moves
@@ -357,6 +335,7 @@ def pick(columns: Any, names: str) -> list[Any]:
 
 
 # The columns of the tables, for queries.
-Submissions, Outputs, Files, Submitters, Jobs = submissions.c, outputs.c, files.c, submitters.c, jobs.c
+Submissions, Outputs, Files, Submitters = submissions.c, outputs.c, files.c, submitters.c
 Evaluations, Scores, Disclosures, Blobs, Notices = evaluations.c, scores.c, disclosures.c, blobs.c, notices.c
+RECEIVED = Submissions.state.in_(STATES), ~Submissions.trial  # submissions, no trials nor what waits or was refused
 COUNTED = Submissions.state == SCORED, Submissions.withdrawn.is_(None)  # submissions that may be ranked

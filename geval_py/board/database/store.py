@@ -42,7 +42,8 @@ from geval_py.reading.compression import zstd_module
 from geval_py.text import named, visible
 from geval_py.version import installs
 
-SCHEMA_VERSION = "0001"  # the last of migrations/versions
+SCHEMA_VERSION = "0002"  # the last of migrations/versions
+LAST_COMMIT = "c68d85bd"  # that reads the schema before
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 BUSY_SECONDS = 60  # that a writer waits for another
@@ -248,7 +249,7 @@ def _begin_immediate(connection: Connection, seconds: float) -> None:
 
 
 def check_schema(engine: Engine) -> None:
-    """Raise UsageError for a database of a newer geval-py, StoreError for one that holds no board."""
+    """Raise UsageError for a database of another geval-py, StoreError for one that holds no board."""
     with store_errors(engine), engine.connect() as connection:
         version = None
         if inspect(connection).has_table("alembic_version"):
@@ -258,6 +259,10 @@ def check_schema(engine: Engine) -> None:
     if version > SCHEMA_VERSION:
         message = f"the board's database was made by a newer geval-py (schema {visible(version)})\n  upgrade geval-py"
         raise UsageError(message=message)
+    if version < SCHEMA_VERSION:
+        message = f"the board's database was made by an older geval-py (schema {visible(version)})"
+        hint = f"the commit {LAST_COMMIT} of geval-py can show it, and write its tables as CSV"
+        raise UsageError(message=f"{message}\n  {hint}")
 
 
 def create_tables(engine: Engine) -> None:

@@ -209,8 +209,7 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Js
             if isinstance(error, DataError):
                 raise _challenge_fault(error, test) from error
             raise FailedError(f"{test} cannot be scored: {str(error).partition(chr(10))[0]}") from error
-    digest = evaluation.signature.parts["output"]
-    none = Scored(test=test, file=name, output_sha256=digest, metric=ranking, signature="", lines=0, score=None)
+    none = Scored(test=test, file=name, metric=ranking, signature="", lines=0, score=None)
     scored: dict[str, Scored] = {}
     for metric, one in zip(kept or [ranking], evaluation.scores, strict=True):
         value, told = None if math.isnan(one.value) else one.value, str(scores.Signature(evaluation, [one]))

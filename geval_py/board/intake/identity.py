@@ -355,11 +355,12 @@ def open_no_link(path: str, flags: int) -> int:
 
 
 def fingerprint(source: str, most: int = MAX_ENTRIES) -> str:
-    """Digest the names, sizes and times of a submission's files: with the same fingerprint nothing has changed.
+    """Digest the path, and the names, sizes and times of a submission's files: with the same, nothing has changed.
 
     Only so many entries are looked at. Raises OSError if there is no such path.
     """
-    return sha256(_listing(source, most, lambda _, status: status.st_mtime_ns)).hexdigest()
+    listing = _listing(source, most, lambda _, status: status.st_mtime_ns)
+    return sha256(_bytes(os.path.abspath(source)) + b"\n" + listing).hexdigest()
 
 
 def _listing(source: str, most: int, mark: Mark) -> bytes:

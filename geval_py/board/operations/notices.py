@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, insert
 
-from geval_py.board.database.schema import Submissions, announcements, notices
+from geval_py.board.database.schema import announcements, notices
 from geval_py.board.database.store import Board, mark_changed
 from geval_py.board.settings import BoardSettings
 from geval_py.errors import UsageError
@@ -47,15 +47,13 @@ def take_back(board: Board, number: int) -> None:
         mark_changed(connection)
 
 
-def tell_of_upload(
-    connection: Connection, settings: BoardSettings, upload: Any, state: str, submission_id: int | None, now: datetime
-) -> None:
+def tell_of_upload(connection: Connection, settings: BoardSettings, upload: Any, now: datetime) -> None:
     """Write down for the sender of an upload that it is settled; nothing of a trial."""
-    if upload.dry or settings.server.mail is None:
+    if upload.trial or settings.server.mail is None:
         return
-    query = select(Submissions.state).where(Submissions.id == submission_id)
-    state = connection.execute(query).scalar() or state
-    _write_down(connection, upload.account, {"state": state, "upload": upload.number, "file": upload.name}, now)
+    _write_down(
+        connection, upload.account, {"state": upload.state, "upload": upload.code, "file": upload.sent_name}, now
+    )
 
 
 def mail_invitation(connection: Connection, account: str, by: str, address: str, now: datetime) -> None:

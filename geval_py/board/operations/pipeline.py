@@ -2,35 +2,36 @@
 
 prepare (outside of any transaction)
     process_source       in a child process: copy the files, check all outputs, and score them
-    find_earlier         the same submission may be stored already; else check the quota
     pack_file            compress the files for the database
 store (inside a transaction)
-    store_evaluations    the scores, of contents
-    store_scored         the outputs, each with its content
+    find_same            the same submission may be stored already; else check the quota
+    store_result         the files, outputs and scores
 
-Rescoring takes the files from the database instead, and stores by the last two.
+What is added or scanned gets its row now; an upload has waited in its own. Rescoring scores the files in the database
+instead, and stores by the last step.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select
 
 from geval_py.board.database import schema
 from geval_py.board.database import store as database
 from geval_py.board.database.schema import (
     FAILED,
+    REFUSED,
     REJECTED,
     SCORED,
     Evaluations,
     Files,
     Outputs,
+    Scores,
     Submissions,
     evaluations,
     files,
@@ -52,7 +53,6 @@ from geval_py.board.intake.identity import (
 from geval_py.board.intake.sandbox import process_parcel, process_source
 from geval_py.board.operations import receipts
 from geval_py.board.operations.receipts import (
-    WITHDRAWN,
     Receipt,
     change_submission,
     charge_of,
@@ -62,8 +62,8 @@ from geval_py.board.operations.receipts import (
 )
 from geval_py.board.operations.teams import find_submitter, submitter_id, team_settings
 from geval_py.board.references import References
-from geval_py.board.settings import BoardSettings
-from geval_py.board.submission import Parcel, ReceivedOutput, RejectedError, Result, Scored
+from geval_py.board.settings import BoardSettings, moment_text
+from geval_py.board.submission import Parcel, RejectedError, Result, Scored
 from geval_py.errors import UsageError
 from geval_py.reading.files import naming
 from geval_py.text import shorten, visible, words
@@ -71,22 +71,19 @@ from geval_py.version import __version__
 
 CODE_DIGITS = 12
 MAX_SHOWN = 60  # characters of a name that cannot be a submitter's
-KNOWN = "the same content was added before: this is its receipt"
-KNOWN_WITHDRAWN = "the same content was added before, and withdrawn by the organiser: it is not ranked"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
     """A submission on its way into the board; without a ``submitter`` its own name is the submitter's.
 
-    ``arrived_by`` is what says when it arrived, one of receipts.WAYS. Unless ``again``, a content that failed before
-    counts as failed, and is not tried again. ``origin`` is where it came from, if not its source. The database holds
-    the content whose digest is ``stored`` until the submission is. For a scan, ``fingerprint`` is that of its path
-    ("" without any), and ``refusal`` why it is not stored.
+    ``arrived_by`` is what says when it arrived, one of receipts.WAYS. ``row_id`` is that of an upload that waits, or
+    of a submission that is tried again. ``origin`` is where it came from, if not its source. The database holds the
+    content whose digest is ``stored``. For a scan, ``fingerprint`` is that of its path, and ``refusal`` why it is not
+    stored.
 
     What follows is known once it is prepared: the submitter's ``name``; the digest of the source as it stands; the
-    ``result``; the paths of the compressed files, by digest. ``same`` is the id of a stored submission with the same
-    content; then it is not scored.
+    ``result``; the paths of the compressed files, by digest.
     """
 
     source: str
@@ -95,7 +92,7 @@ class Attempt:
     added: datetime
     baseline: bool = False
     arrived_by: str = receipts.NOW
-    again: bool = True
+    row_id: int = 0
     origin: str = ""
     stored: str = ""
     fingerprint: str = ""
@@ -106,7 +103,6 @@ class Attempt:
     references: References = field(default_factory=dict)
     result: Result = field(default_factory=Result)
     packed: Mapping[str, str] = field(default_factory=dict)
-    same: int | None = None
 
     @property
     def parcel(self) -> Parcel:
@@ -116,7 +112,7 @@ class Attempt:
 
     @property
     def code(self) -> str:
-        """Its code, unless it replaces another one: of submitter, content and arrival, as on a rebuilt board."""
+        """The code of a new submission: of submitter, content and arrival, as on a rebuilt board."""
         moment = self.arrived.astimezone(UTC).isoformat(timespec="microseconds")
         told = f"{casefolded(self.name)}\n{self.parcel.digest}\n{moment}"
         return sha256(told.encode()).hexdigest()[:CODE_DIGITS]
@@ -125,8 +121,8 @@ class Attempt:
 def prepare(board: Board, attempt: Attempt, references: References, place: str) -> Attempt:
     """Receive, check and score a submission in an empty folder, which holds its files until it is stored.
 
-    Raises QuotaError before anything is scored; RejectedError for a given submitter's name that is not allowed; and
-    as :func:`check_source` for what is no source.
+    Nothing is scored of a submission that is stored already, or that has no quota left. Raises RejectedError for a
+    given submitter's name that is not allowed; and as :func:`check_source` for what is no source.
     """
     settings, refusal = board.settings, ""
     check_source(attempt.source, settings.transports)
@@ -139,84 +135,83 @@ def prepare(board: Board, attempt: Attempt, references: References, place: str) 
         name, refusal = shorten(visible(name), MAX_SHOWN), error.reason
     with naming(attempt.source):
         unopened = unopened_digest(attempt.source)
-    attempt = replace(attempt, name=name, unopened=unopened, references=references)
-    left = None
     with board.reading() as connection:
         submitter = find_submitter(connection, name)
         if attempt.submitter is None and submitter is not None and submitter.name != name:
             similar = visible(submitter.name)
             raise UsageError(message=f"`{visible(name)}` is written like the submitter `{similar}`; rename it")
-        own = submitter and int(submitter.id)
-        team = team_settings(connection, settings, own)
-        phase = team.at(attempt.arrived)
-        has_failed = Submissions.state == FAILED, Submissions.checked_with == check_digest(settings, references)
-        query = select(*pick(Submissions, "digest submitter_id reason")).where(*has_failed)
-        query = query.limit(0 if attempt.again else None)
-        failures = connection.execute(query).all()
-        rows = connection.execute(
-            select(Submissions.digest, Submissions.arrived).where(
-                Submissions.submitter_id == own, Submissions.state != FAILED
-            )
-        )
-        earlier = {row.digest for row in rows if team.at(row.arrived).tests == phase.tests}
+        team_id = submitter and int(submitter.id)
+        team = team_settings(connection, settings, team_id)
+        phase, left = team.at(attempt.arrived), None
+        same = same_submissions(connection, team, team_id, attempt.arrived, Submissions.id != attempt.row_id)
+        earlier = {row.digest for row in same if not is_unfinished(connection, row)}
+        unfinished = {row.digest for row in same} - earlier
         if refusal:
             left = 0
-        elif phase.submissions_a_day and not attempt.baseline:
-            used = quota_used(connection, team, own, attempt.arrived, with_uploads=False)
+        elif phase.submissions_a_day and not (attempt.baseline or is_retry(connection, attempt.row_id)):
+            used = quota_used(connection, team, team_id, attempt.arrived, with_uploads=False)
             left = phase.submissions_a_day - used
-    # A folder or a branch may have changed since: before it is received, only failures of its submitter count.
-    theirs = (row for row in failures if row.submitter_id == own or os.path.isfile(attempt.source))
-    failure = None if refusal else {row.digest: row.reason for row in theirs}.get(unopened)
-    if failure:
-        result = Result(state=FAILED, reason=failure)
-    else:
-        earlier |= {row.digest for row in failures}
-        result = process_source(attempt.source, place, phase, settings.metrics, earlier=earlier, left=left)
+    result = process_source(attempt.source, place, phase, settings.metrics, earlier=earlier, left=left)
+    parcel, is_unscored = result.parcel, result.state == SCORED and not (refusal or result.scored)
+    if parcel is not None and is_unscored and not unfinished.isdisjoint((parcel.digest, unopened)):
+        missing = [(output.test, output.file, settings.metrics) for output in parcel.outputs]
+        result = process_parcel(parcel, place, phase, missing)  # it is tried again, and has its quota
     if refusal and result.state == SCORED:
         result = replace(result, state=REJECTED, reason=refusal)
-    attempt = replace(attempt, result=result)
-    with board.reading() as connection:
-        other, is_same = find_earlier(connection, settings, attempt)
-        reasons = {row.digest: row.reason for row in connection.execute(query)}  # perhaps fewer by now
-    if is_same or result.parcel is None:
-        return replace(attempt, same=other.id if is_same else None)
-    if result.state == SCORED and not result.scored:
-        failure = reasons.get(attempt.parcel.digest)
-        if failure:
-            result = replace(result, state=FAILED, reason=failure)
-        else:  # what failed before is tried again even if the quota is used up by now
-            missing = [(output.test, output.file, settings.metrics) for output in attempt.parcel.outputs]
-            result = process_parcel(attempt.parcel, place, phase, missing)
-        attempt = replace(attempt, result=result)
+    attempt = replace(attempt, name=name, unopened=unopened, references=references, result=result)
     new = [file for file in attempt.parcel.files if file.sha256 != attempt.stored]
     return replace(attempt, packed={file.sha256: database.pack_file(file.path) for file in new})
 
 
-def find_earlier(connection: Connection, settings: BoardSettings, attempt: Attempt) -> tuple[Any, bool]:
-    """Return the row of an earlier submission, and whether it is the same; else this one takes its place.
+# What is the same submission
 
-    It has the same submitter and content; one that arrived in a phase with other tests is another one. A failed one
-    is replaced. So is one that was not received and is received now; the bytes of an archive identify it even if it
-    was rejected, but a folder or a branch may have changed since. One that cannot be received any more is known by
-    its code, which is from before it was received.
 
-    Without any, the row is None, and the quota is checked; raises QuotaError.
+def same_submissions(
+    connection: Connection,
+    settings: BoardSettings,
+    team_id: int | None,
+    arrived: datetime,
+    is_content: ColumnElement[bool],
+) -> list[Row[Any]]:
+    """Return the submissions of a team, with these ``settings``, that have a content; the first to come first.
+
+    In another phase the same content is another submission, since other tests or another table rank it.
     """
-    submitter = find_submitter(connection, attempt.name)
-    own, digest = submitter and int(submitter.id), attempt.parcel.digest
-    is_same, other = Submissions.digest == digest, Submissions.code == attempt.code
-    if attempt.result.parcel is not None:
-        retried = (FAILED, REJECTED) if os.path.isfile(attempt.source) else (FAILED,)
-        other = Submissions.state.in_(retried) & (Submissions.digest == attempt.unopened)
-    query = select(submissions).where(Submissions.submitter_id == own, is_same | other).order_by(is_same.desc())
-    team = team_settings(connection, settings, own)
-    tests = team.at(attempt.arrived).tests
-    for row in connection.execute(query):
-        if team.at(row.arrived).tests == tests:
-            return row, row.state != FAILED if row.digest == digest else attempt.result.parcel is None
-    if not attempt.baseline:
-        check_quota(connection, settings, own, attempt.name, attempt.arrived, attempt.parcel.outputs)
-    return None, False
+    query = select(submissions).where(Submissions.submitter_id == team_id, Submissions.state != REFUSED)
+    rows = connection.execute(query.where(~Submissions.trial, is_content).order_by(Submissions.id))
+    phase = settings.phase_of(arrived)
+    return [row for row in rows if settings.phase_of(row.arrived) == phase]
+
+
+def is_unfinished(connection: Connection, row: Row[Any]) -> bool:
+    """Return whether a submission is tried again if it is sent again: it failed, or could not be received.
+
+    Its limits may have been raised since.
+    """
+    return row.state == FAILED or (row.state == REJECTED and not file_ids(connection, row.id))
+
+
+def is_retry(connection: Connection, row_id: int) -> bool:
+    """Return whether a row was worked on before: it has its quota."""
+    query = select(Submissions.id).where(Submissions.id == row_id, Submissions.ended.is_not(None))
+    return connection.execute(query).first() is not None
+
+
+def note_on_same(row: Row[Any]) -> str:
+    """Say that something was sent before."""
+    withdrawn = ", which was withdrawn by the organiser: it is not ranked" if row.withdrawn else ""
+    return f"this is the submission {row.code} of {moment_text(row.arrived)} again{withdrawn}"
+
+
+def note_on_phase(
+    connection: Connection, settings: BoardSettings, team_id: int | None, arrived: datetime, is_content: Any
+) -> str:
+    """Say in which phase a content is entered that was sent in another one; "" for a new content."""
+    is_sent = Submissions.submitter_id == team_id, ~Submissions.trial, is_content
+    rows = connection.execute(select(Submissions.arrived).where(*is_sent)).scalars()
+    phase = settings.phase_of(arrived)
+    is_elsewhere = any(settings.phase_of(moment) != phase for moment in rows)
+    return f"the same was sent in another phase; it is entered in phase {visible(phase)}" if is_elsewhere else ""
 
 
 # The storing of a submission that was prepared, inside a transaction.
@@ -225,74 +220,74 @@ def find_earlier(connection: Connection, settings: BoardSettings, attempt: Attem
 def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
     """Store a submission with its files, outputs and scores, unless the same one is stored; return the receipt.
 
-    Raises QuotaError, as another process may have used up the quota.
+    An upload that is the same as an earlier submission is refused. Raises QuotaError, as another process may have
+    used up the quota.
     """
     settings, result, parcel = board.settings, attempt.result, attempt.parcel
-    checked_with = check_digest(settings, attempt.references)
-    if result.parcel is None and result.state != FAILED:
-        checked_with = settings_digest(settings)
-    same, earlier = attempt.same, None
-    if same is None:
-        earlier, is_same = find_earlier(connection, settings, attempt)
-        same = earlier.id if is_same else None
-    if same is not None:
-        receipt = receipt_of(connection, same, KNOWN)
-        if result.state == REJECTED and receipt.digest == attempt.unopened:  # again, under the settings of now
-            change_submission(connection, same, checked_with=checked_with)
-        return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
-    submission_id = _store_submission(connection, settings, attempt, earlier, checked_with)
-    stored = file_ids(connection, submission_id)  # of one with the same content that failed before
-    for file in parcel.files:
-        if file.name not in stored:
-            database.store_content(connection, file.sha256, attempt.packed.get(file.sha256))
-            values = {"submission_id": submission_id, "name": file.name, "sha256": file.sha256, "bytes": file.bytes}
-            connection.execute(insert(files).values(values))
-    if result.state == SCORED:
-        store_evaluations(connection, result.scored, attempt.references, attempt.added)
-        store_scored(connection, submission_id, parcel.outputs, result.scored)
-        for row in current_evaluations(connection, submission_id, attempt.references):
-            values = {"output_id": row.output_id, "metric": row.metric, "evaluation_id": row.id}
-            connection.execute(insert(scores).values(values))
-    return receipt_of(connection, submission_id)
-
-
-def _store_submission(
-    connection: Connection, settings: BoardSettings, attempt: Attempt, earlier: Any, checked_with: str
-) -> int:
-    """Store the row of a submission, replacing one that failed or was not received; return its id."""
-    result, parcel = attempt.result, attempt.parcel
+    submitter = find_submitter(connection, attempt.name)
+    team_id = submitter and int(submitter.id)
+    team = team_settings(connection, settings, team_id)
+    is_content = Submissions.digest.in_((parcel.digest, attempt.unopened)) | (Submissions.code == attempt.code)
+    is_other = is_content & (Submissions.id != attempt.row_id)
+    row_id, note = attempt.row_id, ""
+    for row in same_submissions(connection, team, team_id, attempt.arrived, is_other):
+        if not is_unfinished(connection, row):
+            if row_id:
+                end_upload(connection, row_id, REFUSED, note_on_same(row), attempt.added)
+                return receipt_of(connection, row_id)
+            if attempt.fingerprint not in row.fingerprint:
+                change_submission(connection, row.id, fingerprint=f"{row.fingerprint} {attempt.fingerprint}".strip())
+            return receipt_of(connection, row.id, note_on_same(row))
+        if not row_id:
+            row_id, note = row.id, "it was tried again"
+    if not (attempt.baseline or note or is_retry(connection, row_id)):
+        check_quota(connection, settings, team_id, attempt.name, attempt.arrived, parcel.outputs)
+    note = note or note_on_phase(connection, team, team_id, attempt.arrived, is_other)
     own = submitter_id(connection, attempt.name)
-    phase = team_settings(connection, settings, own).at(attempt.arrived)
-    cost, charge = charge_of(phase, result.state, parcel.outputs, baseline=attempt.baseline)
+    cost, charge = charge_of(team.at(attempt.arrived), result.state, parcel.outputs, baseline=attempt.baseline)
     values = {
         **asdict(parcel.details),
         **{name: getattr(result, name) for name in words("state reason aside problems")},
+        **{name: getattr(attempt, name) for name in words("added baseline")},
+        **({"fingerprint": attempt.fingerprint} if attempt.fingerprint else {}),
         "digest": parcel.digest,
-        "code": attempt.code,
         "name": parcel.name,
         "source": attempt.origin or parcel.source,
+        "cost": cost,
         "charge": charge,
         "scorer": __version__,
-        "arrived": attempt.arrived,
-        "arrived_by": attempt.arrived_by,
-        "added": attempt.added,
-        "cost": cost,
-        "baseline": attempt.baseline,
+        "ended": attempt.added,
+        "leased_until": None,
         "submitter_id": own,
-        "checked_with": checked_with,
     }
-    if earlier is None:
-        return int(connection.execute(insert(submissions).values(values).returning(Submissions.id)).scalar_one())
-    if earlier.digest != parcel.digest:
-        old_outputs = select(Outputs.id).where(Outputs.submission_id == earlier.id)
-        for table in (schema.history, scores, schema.disclosures):
-            connection.execute(delete(table).where(table.c.output_id.in_(old_outputs)))
-        for table in (outputs, files):
-            connection.execute(delete(table).where(table.c.submission_id == earlier.id))
-    # failing was not the submitter's fault
-    kept = {"code": earlier.code, "arrived": earlier.arrived, "arrived_by": earlier.arrived_by}
-    change_submission(connection, earlier.id, **values | kept)
-    return int(earlier.id)
+    if row_id:  # its code and its arrival stay: that it failed was not the submitter's fault
+        _clear(connection, row_id)
+        change_submission(connection, row_id, **values)
+    else:
+        values |= {name: getattr(attempt, name) for name in words("code arrived arrived_by")}
+        row_id = connection.execute(insert(submissions).values(values).returning(Submissions.id)).scalar_one()
+    for file in parcel.files:
+        database.store_content(connection, file.sha256, attempt.packed.get(file.sha256))
+        value = {"submission_id": row_id, "name": file.name, "sha256": file.sha256, "bytes": file.bytes}
+        connection.execute(insert(files).values(value))
+    if result.state == SCORED:
+        store_result(connection, row_id, result, attempt.references, attempt.added)
+    return receipt_of(connection, row_id, note)
+
+
+def _clear(connection: Connection, row_id: int) -> None:
+    """Delete what was stored of a submission when it was tried before."""
+    own = select(Outputs.id).where(Outputs.submission_id == row_id)
+    for table in (scores, schema.disclosures):
+        connection.execute(delete(table).where(table.c.output_id.in_(own)))
+    for table in (outputs, files):
+        connection.execute(delete(table).where(table.c.submission_id == row_id))
+
+
+def end_upload(connection: Connection, row_id: int, state: str, reason: str, now: datetime) -> None:
+    """End the work on an upload that becomes no submission; it counts for no quota."""
+    values = {"state": state, "reason": reason, "ended": now, "leased_until": None, "cost": 0}
+    change_submission(connection, row_id, **values, charge=receipts.CHARGE_OF_FAILED if state == FAILED else "")
 
 
 def file_ids(connection: Connection, submission_id: int) -> dict[str, int]:
@@ -301,33 +296,41 @@ def file_ids(connection: Connection, submission_id: int) -> dict[str, int]:
     return {row.name: row.id for row in connection.execute(query)}
 
 
-def store_scored(
-    connection: Connection, submission_id: int, own: Iterable[ReceivedOutput], scored: Iterable[Scored]
+def store_result(
+    connection: Connection, submission_id: int, result: Result, references: References, now: datetime
 ) -> None:
-    """Store the outputs of a submission that are not stored yet, and which content each has that was scored."""
-    ids = file_ids(connection, submission_id)
-    query = select(Outputs.file_id, Outputs.test).where(Outputs.submission_id == submission_id)
-    stored = {(row.file_id, row.test) for row in connection.execute(query)}
-    contents = {(ids[one.file], one.test): one.output_sha256 for one in scored}
-    for output in own:
-        key = ids[output.file], output.test
-        if key not in stored:
-            values = {"submission_id": submission_id, "file_id": key[0], "test": output.test}
-            values |= {name: getattr(output, name) for name in ("variant", "params")}
-            connection.execute(insert(outputs).values(**values, output_sha256=contents[key]))
-        elif key in contents:
-            own_row = Outputs.file_id == key[0], Outputs.test == output.test
-            connection.execute(update(outputs).where(*own_row).values(output_sha256=contents[key]))
+    """Store the outputs of a submission that are not stored yet, and make their current evaluations their scores."""
+    parcel = result.parcel
+    if parcel is not None:
+        ids, digests = file_ids(connection, submission_id), {file.name: file.sha256 for file in parcel.files}
+        query = select(Outputs.file_id, Outputs.test).where(Outputs.submission_id == submission_id)
+        stored = {(row.file_id, row.test) for row in connection.execute(query)}
+        for output in parcel.outputs:
+            values = {"submission_id": submission_id, "file_id": ids[output.file], "test": output.test}
+            if (ids[output.file], output.test) not in stored:
+                values |= {name: getattr(output, name) for name in ("variant", "params")}
+                connection.execute(insert(outputs).values(**values, output_sha256=digests[output.file]))
+        store_evaluations(connection, parcel, result.scored, references, now)
+    for row in current_evaluations(connection, submission_id, references):
+        own = Scores.output_id == row.output_id, Scores.metric == row.metric
+        evaluation = connection.execute(select(Scores.evaluation_id).where(*own)).scalar()
+        if evaluation not in (None, row.id):
+            connection.execute(delete(scores).where(*own))
+            change_submission(connection, submission_id, corrected=now)
+        if evaluation != row.id:
+            values = {"output_id": row.output_id, "metric": row.metric, "evaluation_id": row.id}
+            connection.execute(insert(scores).values(values))
 
 
 def store_evaluations(
-    connection: Connection, scored: Iterable[Scored], references: References, now: datetime
+    connection: Connection, parcel: Parcel, scored: Iterable[Scored], references: References, now: datetime
 ) -> None:
     """Store the evaluations that are not stored yet."""
+    digests = {file.name: file.sha256 for file in parcel.files}
     for one in scored:
         key = {
             "test": one.test,
-            "output_sha256": one.output_sha256,
+            "output_sha256": digests[one.file],
             "reference": references[one.test, one.metric],
             "metric": one.metric,
             "version": __version__,
@@ -353,17 +356,3 @@ def current_evaluations(connection: Connection, submission_id: int, references: 
         .where(Outputs.submission_id == submission_id, Evaluations.version == __version__)
     )
     return [row for row in rows if references.get((row.test, row.metric)) == row.reference]
-
-
-# What a check depends on.
-
-
-def settings_digest(settings: BoardSettings) -> str:
-    """Digest the part of board.yaml that decides which submissions can be received."""
-    own = [([test.name for test in phase.tests], phase.variants) for phase in settings.by_phase.values()]
-    return sha256(repr((__version__, own, settings.limits, settings.transports)).encode()).hexdigest()
-
-
-def check_digest(settings: BoardSettings, references: References) -> str:
-    """Digest all that the check of a submission depends on, besides the machine: with the same it is not repeated."""
-    return sha256(repr((settings_digest(settings), sorted(references.items()))).encode()).hexdigest()

@@ -8,17 +8,16 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, func, select, update
+from sqlalchemy import Connection, Row, func, select, update
 
 from geval_py.board.database.schema import (
     FAILED,
     REJECTED,
     SCORED,
+    WAITING,
     Files,
-    Jobs,
     Submissions,
     Submitters,
-    jobs,
     submissions,
     submitters,
 )
@@ -32,8 +31,7 @@ from geval_py.text import visible, words
 
 CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by rules that `geval check` also applies"}
 AGAIN = "it failed through no fault of its own: `geval board add` or `scan --again` tries it again"
-REFUSED = "refused"  # the state of a submission that was not stored
-OPEN = WAITING, LEASED = "waiting", "leased"  # the states of a job of the server that is not done
+CHARGE_OF_FAILED = "it failed, through no fault of the submitter"
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
 SUBMISSIONS = select(submissions, Submitters.name.label("submitter")).join_from(submissions, submitters)
 MIN_CODE_DIGITS = 4
@@ -126,7 +124,7 @@ def charge_of(
     most, test = most_hidden(settings, outputs) if state == SCORED else (0, "")
     if most > 1:
         return most, f"it was scored, with {most} outputs for {visible(test)}"
-    return (1, CHARGES[state]) if state in CHARGES else (0, "it failed, through no fault of the submitter")
+    return (1, CHARGES[state]) if state in CHARGES else (0, CHARGE_OF_FAILED)
 
 
 def check_quota(
@@ -170,17 +168,14 @@ def quota_used(
 ) -> int:
     """Return how many submissions of the day and phase of a moment a submitter, with these settings, has used."""
     phase, day = settings.phase_of(moment), day_of(moment, settings.zone)
-
-    def is_counted(table: Table) -> tuple[ColumnElement[bool], ...]:
-        arrived, own = table.c.arrived, table.c.submitter_id == submitter_id
-        return own, arrived >= day.start, arrived < day.end, arrived_in(settings, phase, arrived)
-
-    cost = select(func.coalesce(func.sum(Submissions.cost), 0)).where(*is_counted(submissions))
-    used = int(connection.execute(cost).scalar_one())
-    if with_uploads:
-        waiting = select(func.count()).where(*is_counted(jobs), Jobs.state.in_(OPEN), ~Jobs.dry)
-        used += int(connection.execute(waiting).scalar_one())
-    return used
+    cost = select(func.coalesce(func.sum(Submissions.cost), 0)).where(
+        Submissions.submitter_id == submitter_id,
+        Submissions.arrived >= day.start,
+        Submissions.arrived < day.end,
+        arrived_in(settings, phase, Submissions.arrived),
+    )
+    query = cost if with_uploads else cost.where(Submissions.state != WAITING)
+    return int(connection.execute(query).scalar_one())
 
 
 class UnknownCodeError(DataError):

@@ -4,19 +4,19 @@
     score_again          outside of any transaction: new evaluations of the stored files, which nobody sees yet
     replace_scores       inside one transaction, for what is outdated still
 
-The files come from the database. Replaced scores go into the history, each with the reason. The last part finds the
-places that this moves.
+The files come from the database. The last part finds the places that this moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import groupby
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Row, delete, insert, select, true
+from sqlalchemy import Connection, Row, delete, select
 
 from geval_py.board.database import store as database
 from geval_py.board.database.schema import (
@@ -30,7 +30,6 @@ from geval_py.board.database.schema import (
     Submissions,
     evaluations,
     files,
-    history,
     outputs,
     pick,
     scores,
@@ -41,12 +40,7 @@ from geval_py.board.intake.receiving import outputs_of, test_by_folder
 from geval_py.board.intake.sandbox import process_parcel
 from geval_py.board.intake.sources import numbered_path
 from geval_py.board.operations import scheduler
-from geval_py.board.operations.pipeline import (
-    check_digest,
-    current_evaluations,
-    store_evaluations,
-    store_scored,
-)
+from geval_py.board.operations.pipeline import current_evaluations, store_evaluations, store_result
 from geval_py.board.operations.receipts import Receipt, change_submission, charge_of, receipt_of
 from geval_py.board.operations.scheduler import Progress
 from geval_py.board.operations.teams import settings_by_team, team_settings
@@ -55,23 +49,21 @@ from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import SUBMITTER
 from geval_py.board.references import References, references_of
 from geval_py.board.settings import BoardSettings
-from geval_py.board.submission import Parcel, ReceivedFile, ReceivedOutput, RejectedError, Result
+from geval_py.board.submission import FailedError, Parcel, ReceivedFile, ReceivedOutput, RejectedError, Result
 from geval_py.version import __version__
 
 NEW_METRIC = "it was not scored by this metric"
 NEW_TEST = "it came before this test was scored"
 OTHER_REFERENCE = "the challenge, its answers or the seed changed"
-TRIED_AGAIN = "it failed, and is tried again"
-CHECKED_AGAIN = "it was rejected, and the challenge, its answers or geval-py changed"
+TRIED_AGAIN = {FAILED: "it failed, and is tried again", REJECTED: "it was rejected, and is checked again"}
 Places: TypeAlias = "Mapping[tuple[str, str, str, str], int | None]"  # by test, phase, submitter and code
 
 
 @dataclass(frozen=True)
 class Outdated:
-    """A score to be replaced, and the reason; ``evaluation_id`` is the current evaluation, None if there is none.
+    """A score to be replaced, and the reason.
 
-    ``output_id`` is None for a test that is newer than its submission. ``test`` and ``metric`` are "" if the
-    submission has no scores, and is to be checked again.
+    ``test`` and ``metric`` are "" if the submission has no scores, and is to be checked again.
     """
 
     submission_id: int
@@ -79,8 +71,6 @@ class Outdated:
     reason: str
     test: str = ""
     metric: str = ""
-    output_id: int | None = None
-    evaluation_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +93,27 @@ class Rescored:
     changes: tuple[PlaceChange, ...]
     receipts: tuple[Receipt, ...]
 
+    def lines(self, *, dry_run: bool) -> Iterator[str]:
+        """Yield sentences about it for a terminal."""
+        scored, is_now, went, changed = (
+            ("to be scored", "would be", "would go", "would change")
+            if dry_run
+            else ("scored", "is now", "went", "changed")
+        )
+        if not self.outdated:
+            yield "nothing is out of date"
+        for reason, count in Counter(one.reason for one in self.outdated).items():
+            yield f"{scored} again: {count}, because {reason}"
+        for receipt in self.receipts:
+            why = f": {receipt.reason}" if receipt.reason else ""
+            yield f"{receipt.submitter} {receipt.code} {is_now} {receipt.state}{why}"
+        for change in self.changes:
+            where = change.test + (f", {change.phase}" if change.phase else "")
+            who = change.submitter + (f" {change.entry}" if change.entry else "")
+            yield f"{where}: {who} {went} from {change.before or 'no place'} to {change.after or 'no place'}"
+        if self.outdated and not self.changes:
+            yield f"no place {changed}"
+
 
 def rescore(
     board: Board,
@@ -111,14 +122,14 @@ def rescore(
     dry_run: bool = False,
     again: bool = False,
     progress: Progress | None = None,
+    stop: threading.Event | None = None,
 ) -> Rescored:
-    """Score again what is outdated, keep the old scores in the history with the reason, and rank anew.
+    """Score again what is outdated, and rank anew; with ``again``, also check what was rejected, and try what failed.
 
-    Rejected submissions are checked again if the challenge, answers or version changed; failed ones are tried again
-    then, if the limits changed, or with ``again``. With ``dry_run`` nothing changes but for stored evaluations that
-    nobody sees. ``progress`` is called with the number of submissions done, and the number of all. An interrupt kills
-    all children; what was scored is not scored again. If the challenge changes meanwhile, all begins anew. Raises
-    StoreError, and the DataErrors of the challenge.
+    With ``dry_run`` nothing changes but for stored evaluations that nobody sees. ``progress`` is called with the
+    number of submissions done, and the number of all. An interrupt kills all children, as ``stop`` does; what was
+    scored is not scored again. If the challenge changes meanwhile, all begins anew. Raises StoreError, FailedError if
+    it was stopped, and the DataErrors of the challenge.
     """
     settings = board.settings
     while True:
@@ -126,19 +137,20 @@ def rescore(
         with board.reading() as connection:
             old = outdated(connection, settings, references, again=again)
         waiting = sorted({one.submission_id for one in old}, reverse=True)
-        revisions = _score_all(board, waiting, references, now, progress)
+        results = _score_all(board, waiting, references, now, progress, stop)
         if references_of(settings) == references:
             break
-    receipts = []
     with board.writing() as connection:
         refresh(connection, settings, now)
         before = places(connection, settings, now)
         left = outdated(connection, settings, references, again=again)  # another run may have replaced some meanwhile
-        still_old = {number: list(group) for number, group in groupby(left, lambda one: one.submission_id)}
-        for revision in revisions:
-            own = still_old.get(revision.submission_id)
-            if own and replace_scores(connection, settings, revision, own, references, now):
-                receipts.append(receipt_of(connection, revision.submission_id))
+        numbers = sorted({one.submission_id for one in left} & results.keys())
+        changed = [
+            number
+            for number in numbers
+            if replace_scores(connection, settings, number, results[number], references, now)
+        ]
+        receipts = [receipt_of(connection, number) for number in changed]
         refresh(connection, settings, now)
         after = places(connection, settings, now)
         if dry_run:
@@ -153,29 +165,24 @@ def outdated(
 ) -> list[Outdated]:
     """List the outdated scores by submission.
 
-    They are scores that were made with other references, or by another geval-py; of scored submissions, files for
-    tests that board.yaml named later, or ranks in their phase since; and submissions with files that were rejected
-    or failed. What was checked with all as it is now is left out, unless it failed and is to be tried ``again``.
+    They are scores that were made with other references, or by another geval-py; and of scored submissions, files for
+    tests that board.yaml named later, or ranks in their phase since. What was left out of these is tried ``again``
+    alone, as are submissions with files that were rejected or failed.
     """
     old = []
     first: dict[int, Row[Any]] = {}
     scored: dict[tuple[int, str], Row[Any]] = {}
     for row in connection.execute(
-        select(
-            Submissions.id,
-            Submissions.code,
-            Outputs.id.label("output_id"),
-            Outputs.test,
-            Scores.metric,
-            Scores.evaluation_id,
-        )
+        select(*pick(Submissions, "id code"), Outputs.id.label("output_id"), Outputs.test, Scores.metric)
         .add_columns(Evaluations.reference, Evaluations.version)
         .join_from(submissions, outputs)
         .outerjoin(scores, Scores.output_id == Outputs.id)
         .outerjoin(evaluations, Evaluations.id == Scores.evaluation_id)
         .where(Submissions.state == SCORED)
+        .order_by(Submissions.id, Outputs.id)
     ):
-        first[row.output_id] = scored[row.output_id, row.metric] = row
+        first.setdefault(row.output_id, row)
+        scored[row.output_id, row.metric] = row
     for output_id, row in first.items():
         for (test, metric), reference in references.items():
             current = scored.get((output_id, metric))
@@ -185,184 +192,159 @@ def outdated(
             if current is not None:
                 is_other = current.reference != reference
                 reason = OTHER_REFERENCE if is_other else f"geval-py {current.version} became {__version__}"
-            own = {"output_id": output_id, "evaluation_id": current and current.evaluation_id}
-            old.append(Outdated(row.id, row.code, reason, test, metric, **own))
+            old.append(Outdated(row.id, row.code, reason, test, metric))
 
-    was_checked = Submissions.checked_with == check_digest(settings, references)
     tests = {name: [test.name for test in phase.tests] for name, phase in settings.by_phase.items()}
     teams = settings_by_team(connection, settings)
     for row in connection.execute(
-        select(*pick(Submissions, "id code arrived submitter_id"), Files.name)
+        select(*pick(Submissions, "id code arrived submitter_id reason"), Files.name)
         .join_from(submissions, files)
         .outerjoin(outputs, Outputs.file_id == Files.id)
-        .where(Submissions.state == SCORED, Outputs.id.is_(None), true() if again else ~was_checked)
+        .where(Submissions.state == SCORED, Outputs.id.is_(None))
     ):
         new_test = test_by_folder(row.name, tests[teams[row.submitter_id].phase_of(row.arrived)])
-        old += [Outdated(row.id, row.code, NEW_TEST, *key) for key in references if key[0] == new_test]
+        if new_test and (again or left_out(new_test) not in row.reason):
+            old += [Outdated(row.id, row.code, NEW_TEST, *key) for key in references if key[0] == new_test]
 
-    has_files = select(Files.id).where(Files.submission_id == Submissions.id).exists()
-    for state, reason in ((FAILED, TRIED_AGAIN), (REJECTED, CHECKED_AGAIN)):
-        is_old = true() if again and state == FAILED else ~was_checked
-        query = select(Submissions.id, Submissions.code).where(Submissions.state == state, is_old, has_files)
-        old += [Outdated(row.id, row.code, reason) for row in connection.execute(query)]
-    return sorted(old, key=lambda one: (one.submission_id, one.output_id or 0))
+    if again:
+        has_files = select(Files.id).where(Files.submission_id == Submissions.id).exists()
+        for state, reason in TRIED_AGAIN.items():
+            query = select(Submissions.id, Submissions.code).where(Submissions.state == state, has_files)
+            old += [Outdated(row.id, row.code, reason) for row in connection.execute(query)]
+    return sorted(old, key=lambda one: one.submission_id)
+
+
+def left_out(test: str) -> str:
+    """Return how the reason begins why a submission has no score for a test that is newer."""
+    return f"its outputs for {test} are left out: "
 
 
 # Submissions, scored again.
 
 
-@dataclass(frozen=True, kw_only=True)
-class Revision:
-    """A submission that is checked and scored again; ``outputs`` are those that could be scored.
-
-    ``result`` is of the outputs that it had. ``later`` are those of outputs for tests that are newer than the
-    submission, by test: what cannot be scored of them is left out, and does not affect the other outputs.
-    """
-
-    submission_id: int
-    outputs: tuple[ReceivedOutput, ...] = ()
-    result: Result = field(default_factory=Result)
-    later: Mapping[str, Result] = field(default_factory=dict)
-
-    @property
-    def results(self) -> tuple[Result, ...]:
-        """All results."""
-        return (self.result, *self.later.values())
-
-
 def _score_all(
-    board: Board, waiting: list[int], references: References, now: datetime, progress: Progress | None
-) -> list[Revision]:
-    """Score submissions, several at once, and store the evaluations; return them in order of their ids."""
-    total, revisions = len(waiting), dict[int, Revision]()
+    board: Board,
+    waiting: list[int],
+    references: References,
+    now: datetime,
+    progress: Progress | None,
+    stop: threading.Event | None,
+) -> dict[int, Result]:
+    """Score submissions, several at once, and store the evaluations; return the results by their ids."""
+    total, results = len(waiting), dict[int, Result]()
 
-    def take(_: Sequence[Revision]) -> Revision | None:
-        return Revision(submission_id=waiting.pop()) if waiting else None
+    def score(job: tuple[int, Result], place: str) -> tuple[int, Result]:
+        return job[0], score_again(board, job[0], references, place)
 
-    def store(ready: Sequence[Revision], seconds: float | None) -> None:
+    def store(ready: Sequence[tuple[int, Result]], seconds: float | None) -> None:
         with board.writing(seconds) as connection:
-            for one in ready:
-                for result in one.results:
-                    store_evaluations(connection, result.scored, references, now)
-        for one in ready:
-            revisions[one.submission_id] = one
+            for _, result in ready:
+                if result.parcel is not None:
+                    store_evaluations(connection, result.parcel, result.scored, references, now)
+        for number, result in ready:
+            results[number] = result
             if progress is not None:
-                progress(len(revisions), total)
+                progress(len(results), total)
 
-    scheduler.run(take, lambda one, place: score_again(board, one.submission_id, references, place), store)
-    return [revisions[number] for number in sorted(revisions)]
+    if scheduler.run(lambda _: (waiting.pop(), Result()) if waiting else None, score, store, stop=stop) or waiting:
+        raise FailedError("it was stopped")
+    return results
 
 
-def score_again(board: Board, number: int, references: References, place: str) -> Revision:
+def score_again(board: Board, number: int, references: References, place: str) -> Result:
     """Check the outputs of a stored submission, and score those that have no evaluation with these references.
 
     They are those of the tests for which they were stored: a file's name may mean another test today. Outputs for
-    tests that are newer than the submission are checked and scored apart, a test at a time.
+    tests that are newer than the submission are checked and scored apart, a test at a time: what cannot be scored of
+    them is left out, with the reason, and does not affect the other outputs.
     """
     with board.reading() as connection:
         row = connection.execute(select(submissions).where(Submissions.id == number)).one()
         query = select(files).where(Files.submission_id == number).order_by(Files.id)
-        own_files = tuple(
+        received = tuple(
             ReceivedFile(name=one.name, path=numbered_path(place, n, one.name), sha256=one.sha256, bytes=one.bytes)
             for n, one in enumerate(connection.execute(query))
         )
         columns = Outputs.test, Files.name.label("file"), Outputs.variant, Outputs.params
         query = select(*columns).join(files, Files.id == Outputs.file_id).order_by(Outputs.id)
         rows = connection.execute(query.where(Outputs.submission_id == number)).mappings()
-        stored = tuple(ReceivedOutput(**one) for one in rows)
-        current = current_evaluations(connection, number, references)
+        stored = [ReceivedOutput(**one) for one in rows]
+        evaluated = {(one.test, one.file, one.metric) for one in current_evaluations(connection, number, references)}
         settings = team_settings(connection, board.settings, row.submitter_id).at(row.arrived)
-    evaluated = {(one.test, one.file, one.metric) for one in current}
-    parcel = Parcel(name=row.name, source=row.source, digest=row.digest, files=own_files)
+    parcel = Parcel(name=row.name, source=row.source, digest=row.digest, files=received)
+    written: set[str] = set()
 
-    def score(chosen: tuple[ReceivedOutput, ...]) -> Result:
-        part, wanted = replace(parcel, outputs=chosen), []
+    def score(chosen: Sequence[ReceivedOutput]) -> Result:
+        wanted = []
         for output in chosen:
             metrics = [metric for test, metric in references if test == output.test]
             missing = [metric for metric in metrics if (output.test, output.file, metric) not in evaluated]
             wanted += [(output.test, output.file, missing)] if missing else []
+        names = {output.file for output in chosen} - written
         if not wanted:
-            return Result(parcel=part)
-        names = {output.file for output in chosen}
+            return Result()
         with board.reading() as connection:
-            for file in own_files:
+            for file in received:
                 if file.name in names:
                     database.write_content(connection, file.sha256, file.path)
-        return process_parcel(part, place, settings, wanted)
+        written.update(names)
+        return process_parcel(replace(parcel, outputs=tuple(chosen)), place, settings, wanted)
 
-    def score_files(chosen: Sequence[ReceivedFile], tests: Sequence[str]) -> Result:
+    tests, scored_tests = [test.name for test in settings.tests], {test for test, _ in references}
+    try:
+        known = [output for output in stored if output.test in scored_tests]
+        outputs = known if stored else outputs_of(received, tests, settings.variants)
+        result = score(outputs)
+    except RejectedError as error:  # two files may be one variant, now that the tests are others
+        return Result(parcel=parcel, state=REJECTED, reason=error.reason)
+    result = replace(result, parcel=replace(parcel, outputs=tuple(outputs)))
+    with_output = {output.file for output in stored}
+    for test in tests if stored and result.state == SCORED else ():
+        new = [file for file in received if file.name not in with_output and test_by_folder(file.name, [test])]
         try:
-            return score(outputs_of(chosen, tests, settings.variants))
-        except RejectedError as error:  # two files may be one variant, now that the tests are others
-            return Result(parcel=parcel, state=REJECTED, reason=error.reason)
-
-    tests = [test.name for test in settings.tests]
-    later: dict[str, Result] = {}
-    if stored:
-        scored_tests = {test for test, _ in references}
-        result = score(tuple(output for output in stored if output.test in scored_tests))
-    else:
-        result = score_files(own_files, tests)
-    if stored and result.state == SCORED:
-        with_output = {output.file for output in stored}
-        left = [file for file in own_files if file.name not in with_output and "/" in file.name]
-        new_tests = {test_by_folder(file.name, tests) for file in left}
-        later = {test: score_files(left, [test]) for test in tests if test in new_tests}
-    fine = [one.parcel for one in (result, *later.values()) if one.state == SCORED and one.parcel]
-    scored = tuple(output for one in fine for output in one.outputs)
-    return Revision(submission_id=number, outputs=scored, result=result, later=later)
+            later = score(chosen := outputs_of(new, [test], settings.variants))
+        except RejectedError as error:
+            later, chosen = Result(state=REJECTED, reason=error.reason), ()
+        if later.state == SCORED:
+            all_outputs = (*result.parcel.outputs, *chosen) if result.parcel else ()
+            result = replace(
+                result, parcel=replace(parcel, outputs=all_outputs), scored=(*result.scored, *later.scored)
+            )
+        else:
+            reason = "; ".join(filter(None, (result.reason, left_out(test) + later.reason)))
+            result = replace(result, reason=reason)
+        result = replace(result, problems=(*result.problems, *later.problems))
+    return result
 
 
 def replace_scores(
     connection: Connection,
     settings: BoardSettings,
-    revision: Revision,
-    old: Sequence[Outdated],
+    number: int,
+    result: Result,
     references: References,
     now: datetime,
 ) -> bool:
-    """Replace the ``old`` scores of a submission; return whether its state or the reason changed.
+    """Replace the scores of a submission by those of a result; return whether its state or the reason changed.
 
-    If it is rejected or failed now, all of its scores are taken away. But if only outputs for new tests are at fault,
-    its other scores stay, and the reason tells which outputs are left out.
+    If it is rejected or failed now, all of its scores are taken away.
     """
-    result, own = revision.result, Submissions.id == revision.submission_id
-    was = connection.execute(select(submissions).where(own)).one()
-    problems = [problem for one in revision.results for problem in one.problems]
-    left_out = {test: one for test, one in revision.later.items() if one.state != SCORED}
-    if left_out and revision.outputs:
-        reasons = (f"its outputs for {test} are left out: {one.reason}" for test, one in left_out.items())
-        result = replace(result, reason="; ".join(reasons))
-    elif left_out:
-        result = next(iter(left_out.values()))
-    query = select(scores).join(outputs).where(Outputs.submission_id == revision.submission_id)
-    current = {(row.output_id, row.metric): row.evaluation_id for row in connection.execute(query)}
-    reasons_by_key = {(one.output_id, one.metric): one.reason for one in old}
-    new: dict[tuple[int, str], int] = {}
+    was = connection.execute(select(submissions).where(Submissions.id == number)).one()
     if result.state == SCORED:
-        scored = [score for one in revision.results for score in one.scored]
-        store_scored(connection, revision.submission_id, revision.outputs, scored)
-        rows_now = current_evaluations(connection, revision.submission_id, references)
-        new = {(row.output_id, row.metric): row.id for row in rows_now}
-    for key in current | new:
-        row, is_gone = dict(zip(("output_id", "metric"), key, strict=True)), result.state != SCORED
-        if key in current and (is_gone or new.get(key, current[key]) != current[key]):
-            reason = reasons_by_key.get(key, result.reason)
-            earlier = {"evaluation_id": current[key], "replaced": now, "reason": reason}
-            connection.execute(insert(history).values(row | earlier))
-            connection.execute(delete(scores).where(Scores.output_id == key[0], Scores.metric == key[1]))
-        if key in new and current.get(key) != new[key]:
-            connection.execute(insert(scores).values(**row, evaluation_id=new[key]))
+        store_result(connection, number, result, references, now)
+    else:
+        own = select(Outputs.id).where(Outputs.submission_id == number)
+        connection.execute(delete(scores).where(Scores.output_id.in_(own)))
     values: dict[str, Any] = {"state": result.state, "reason": result.reason, "scorer": __version__}
-    values["checked_with"] = check_digest(settings, references)
     is_other = (result.state, result.reason) != (was.state, was.reason)
-    if is_other or problems:
-        values["problems"] = problems
+    if is_other or result.problems:
+        values["problems"] = result.problems
     if result.state != was.state:
         phase = team_settings(connection, settings, was.submitter_id).at(was.arrived)
-        cost, charge = charge_of(phase, result.state, revision.outputs, baseline=was.baseline)
-        values |= {"cost": cost, "charge": charge}
-    change_submission(connection, revision.submission_id, **values)
+        outputs = result.parcel.outputs if result.parcel else ()
+        cost, charge = charge_of(phase, result.state, outputs, baseline=was.baseline)
+        values |= {"cost": cost, "charge": charge, "corrected": now}
+    change_submission(connection, number, **values)
     return is_other
 
 

@@ -9,9 +9,8 @@ from datetime import datetime
 from sqlalchemy import func, select
 
 from geval_py.board.database import schema
-from geval_py.board.database.schema import Files, Outputs, Submissions
+from geval_py.board.database.schema import RECEIVED, Outputs, Submissions
 from geval_py.board.database.store import Board
-from geval_py.board.operations.pipeline import settings_digest
 from geval_py.board.operations.receipts import SUBMISSIONS, day_of
 from geval_py.board.operations.rescoring import outdated
 from geval_py.board.operations.teams import settings_by_team
@@ -56,10 +55,8 @@ class Status:
     """The state of a board; ``outdated`` counts the outdated scores by reason.
 
     ``without_output`` has, by test, the codes of scored submissions without an output for it, withdrawn ones left
-    out. ``to_be_sent_again`` has the codes of submissions that could not be received under earlier settings, and
-    that were not sent again by the same name.
-    ``finals`` is the most submissions that a submitter may name to decide. ``reopened`` has, by phase, the moment
-    since which private scores have been shown, if the deadline was moved beyond it afterwards.
+    out. ``finals`` is the most submissions that a submitter may name to decide. ``reopened`` has, by phase, when its
+    private scores were first shown, if the deadline was moved beyond it afterwards.
     """
 
     title: str
@@ -71,7 +68,6 @@ class Status:
     evaluations: int
     outdated: dict[str, int]
     without_output: dict[str, list[str]]
-    to_be_sent_again: list[str]
     zone: str
     finals: int
     reopened: dict[str, str]
@@ -89,29 +85,22 @@ def status_of(board: Board, now: datetime) -> Status:
     tables = (schema.outputs, schema.evaluations)
     with board.reading() as connection:
         teams = settings_by_team(connection, settings)
-        rows = connection.execute(SUBMISSIONS.order_by(Submissions.arrived, Submissions.id)).all()
+        rows = connection.execute(SUBMISSIONS.where(*RECEIVED).order_by(Submissions.arrived, Submissions.id)).all()
         output_rows = connection.execute(select(Outputs.submission_id, Outputs.test))
         with_output = {(row.submission_id, row.test) for row in output_rows}
-        with_files = set(connection.execute(select(Files.submission_id)).scalars())
         old = outdated(connection, settings, references)
         decided = connection.execute(select(schema.board.c.decided)).scalar() or {}
         count = func.count()
         counts = {one.name: connection.execute(select(count).select_from(one)).scalar_one() for one in tables}
     to_be_scored = {(one.code, one.test) for one in old}
     without: dict[str, list[str]] = {test: [] for test, _ in references}
-    to_be_sent_again: list[str] = []
     lines: list[Line] = []
     names = words("code submitter name arrived_by state cost charge")
-    latest = {(row.submitter_id, row.name): row.id for row in sorted(rows, key=lambda row: row.id)}
     for row in rows:
         if row.state == schema.SCORED and row.withdrawn is None:
             for test in teams[row.submitter_id].at(row.arrived).tests:
                 if (row.id, test.name) not in with_output and (row.code, test.name) not in to_be_scored:
                     without[test.name].append(row.code)
-        is_settled = row.state != schema.REJECTED or row.checked_with == settings_digest(settings)
-        was_sent_again = latest[row.submitter_id, row.name] != row.id
-        if not (is_settled or was_sent_again or row.id in with_files or row.withdrawn):
-            to_be_sent_again.append(row.code)
         reason = shorten(f"{row.reason}: {row.aside}" if row.aside and row.reason else row.reason, MAX_REASON)
         lines.append(
             Line(
@@ -135,7 +124,6 @@ def status_of(board: Board, now: datetime) -> Status:
         withdrawn=sum(1 for line in lines if line.is_withdrawn),
         outdated=dict(Counter(one.reason for one in old)),
         without_output={test: codes for test, codes in without.items() if codes},
-        to_be_sent_again=to_be_sent_again,
         zone=str(settings.zone),
         finals=settings.finals,
         reopened={phase: since for phase, since in decided.items() if untils.get(phase, since) > since},

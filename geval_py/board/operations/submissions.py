@@ -10,18 +10,17 @@ from datetime import datetime
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select
+from sqlalchemy import Connection, Row, select
 
-from geval_py.board.database.schema import COUNTED, FAILED, SCORED, Outputs, Submissions, scanned
+from geval_py.board.database.schema import COUNTED, REFUSED, SCORED, Outputs, Submissions, submissions
 from geval_py.board.database.store import Board, mark_changed
 from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.arrivals import arrivals_in
-from geval_py.board.operations.pipeline import Attempt, check_digest, prepare, settings_digest, store
+from geval_py.board.operations.pipeline import Attempt, is_unfinished, prepare, store
 from geval_py.board.operations.receipts import (
     AT,
     NOW,
-    REFUSED,
     SUBMISSIONS,
     QuotaError,
     Receipt,
@@ -40,7 +39,6 @@ from geval_py.errors import DataError, UsageError
 from geval_py.reading.files import naming
 from geval_py.text import visible
 
-RECEIVED = "received"  # the outcome of a scanned path; a digest of what it depends on if it failed or was refused
 ORDER_SECONDS = 5  # that finished submissions wait for one before them, so that most are stored in their order
 NAMED, UNNAMED = "a final submission", "not a final submission"
 
@@ -95,10 +93,11 @@ def scan(
 
     ``at`` is when all arrived; else ``arrivals.csv`` in the folder says when, and for submissions that are not in it
     ``arrived``, one of receipts.ARRIVED. The first to arrive is stored first. With ``again``, submissions that failed
-    before are tried again. ``progress`` is called with the number of submissions done and the number of all. Rejected
-    and failed ones are stored as such. A submission is refused if a quota is used up, if it cannot be read, if it is
-    a link, or if it cannot have arrived when it is said to: it is not stored, its receipt has no code, and the next
-    scan tries again. An interrupt kills all children; what was finished is stored.
+    or could not be received before are tried again, with their arrivals. ``progress`` is called with the number of
+    submissions done and the number of all. Rejected and failed ones are stored as such. A submission is refused if a
+    quota is used up, if it cannot be read, if it is a link, or if it cannot have arrived when it is said to: it is
+    not stored, its receipt has no code, and the next scan tries again. An interrupt kills all children; what was
+    finished is stored.
 
     Raises UnreadableFileError, UsageError for a time in the future, StoreError, and the DataErrors of the challenge
     and of :func:`~geval_py.board.operations.arrivals.arrivals_in`.
@@ -108,12 +107,11 @@ def scan(
         sources = submissions_in(folder)
     moment_of = arrivals_in(board, folder, way=arrived, at=at, now=now)
     references = references_of(settings)
-    tried = check_digest(settings, references)
-    # A path that could not be received is new once board.yaml has changed; one that failed, once that, the challenge
-    # or geval-py has changed.
-    settled = [RECEIVED, settings_digest(settings), *([] if again else [f"{FAILED} {tried}"])]
     with board.reading() as connection:
-        scans = {row.path: (row.fingerprint, row.outcome) for row in connection.execute(select(scanned))}
+        rows = connection.execute(select(submissions).where(Submissions.fingerprint != "")).all()
+        scanned = {
+            mark: (row, again and is_unfinished(connection, row)) for row in rows for mark in row.fingerprint.split()
+        }
     new: list[Attempt] = []
     keys: dict[str, str] = {}  # of the submitters, by source
     for source in sources:
@@ -121,17 +119,20 @@ def scan(
             mark = "" if os.path.islink(source) else fingerprint(source, settings.limits.listed)
         except OSError:  # it is gone, say; the others go on
             mark = ""
-        before, outcome = scans.get(visible(os.path.abspath(source)), ("", ""))
-        if mark and before == mark and outcome in settled:
+        row, is_again = scanned.get(mark, (None, True))
+        if not is_again:
             continue
-        attempt = Attempt(source=source, arrived=now, added=now, again=again, fingerprint=mark)
+        attempt = Attempt(source=source, arrived=now, added=now, fingerprint=mark)
         keys[source] = submitter_of(source)
         with suppress(RejectedError):  # the name is not allowed
             keys[source] = casefolded(keys[source])
         try:
             _check_no_link(source)
-            moment, way = moment_of(source)
-            attempt = replace(attempt, arrived=moment, arrived_by=way)
+            if row is None:
+                moment, way = moment_of(source)
+                attempt = replace(attempt, arrived=moment, arrived_by=way)
+            else:
+                attempt = replace(attempt, arrived=row.arrived, arrived_by=row.arrived_by, row_id=row.id)
         except (DataError, UsageError) as error:
             attempt = replace(attempt, refusal=str(error))
         new.append(attempt)
@@ -158,7 +159,7 @@ def scan(
 
     def store_paths(ready: Sequence[Attempt], seconds: float | None) -> None:
         with board.writing(seconds) as connection:
-            stored = {one.source: _store_path(connection, board, one, tried) for one in ready}
+            stored = {one.source: _store_path(connection, board, one) for one in ready}
             refresh(connection, settings, now)
         receipts.update(stored)
         if progress is not None:
@@ -173,20 +174,13 @@ def _check_no_link(source: str) -> None:
         raise UsageError(message=f"`{visible(os.path.basename(source))}` is a link; links are not followed")
 
 
-def _store_path(connection: Connection, board: Board, attempt: Attempt, tried: str) -> Receipt:
+def _store_path(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
     refusal = attempt.refusal
     if not refusal:
         try:
-            receipt = store(connection, board, attempt)
-        except QuotaError as error:  # another submission of this scan used up the quota
+            return store(connection, board, attempt)
+        except QuotaError as error:
             refusal = str(error)
-        else:
-            outcome = settings_digest(board.settings) if attempt.result.parcel is None else RECEIVED
-            outcome = f"{FAILED} {tried}" if receipt.state == FAILED else outcome
-            path = visible(os.path.abspath(attempt.source))
-            connection.execute(delete(scanned).where(scanned.c.path == path))
-            connection.execute(insert(scanned).values(path=path, fingerprint=attempt.fingerprint, outcome=outcome))
-            return receipt
     name = own_name(attempt.source)
     return Receipt(
         code="",

@@ -13,7 +13,6 @@ from sqlalchemy import Connection, Row, delete, insert, select
 from geval_py.board.database.schema import Submitters, exceptions, submitters
 from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded
-from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import bounds
 from geval_py.board.settings import AFTER, BoardSettings, moment_text
 from geval_py.errors import UsageError
@@ -104,6 +103,8 @@ def extend(
     counts at once. Raises UsageError for an unknown team or phase, for a deadline that is not between that of the
     phase and the next one, and unless ``confirmed`` if the team could see the phase's private scores meanwhile.
     """
+    from geval_py.board.ranking.disclosure import refresh  # which reads the settings of teams
+
     settings = board.settings
     names = [one for one in settings.phase_names if one != AFTER]
     current = settings.phase_of(now)

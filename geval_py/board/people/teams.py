@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Row, delete, select, update
 
-from geval_py.board.database.schema import Jobs, Submissions, Submitters, exceptions, jobs, submissions, submitters
+from geval_py.board.database.schema import Submissions, Submitters, exceptions, submissions, submitters
 from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded
 from geval_py.board.operations import audit
@@ -56,7 +56,9 @@ def change_team(
                 refuse_taken_team(people, new, others, but=name)
         old, other = rows.get(key), rows.get(casefolded(new)) if merge else None
         ids = [row.id for row in (old, other) if row is not None]
-        leased = select(Jobs.id).where(Jobs.submitter_id.in_(ids), Jobs.leased_until.is_not(None))
+        leased = select(Submissions.id).where(
+            Submissions.submitter_id.in_(ids), Submissions.leased_until.is_not(None)
+        )
         if connection.execute(leased).first() is not None:
             raise RefusedError("an upload of the team is being checked; try again in a minute")
         if old is not None and other is not None and old.id != other.id:
@@ -74,7 +76,7 @@ def _merge_rows(connection: Connection, old: Row[tuple[object, ...]], other: Row
     phase, submitter_id = exceptions.c.phase, exceptions.c.submitter_id
     kept = select(phase).where(submitter_id == other.id)
     connection.execute(delete(exceptions).where(submitter_id == old.id, phase.in_(kept)))
-    for table in (exceptions, jobs, submissions):
+    for table in (exceptions, submissions):
         is_old = table.c.submitter_id == old.id
         connection.execute(update(table).where(is_old).values(submitter_id=other.id))
     connection.execute(delete(submitters).where(Submitters.id == old.id))

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection, exists, select
 
-from geval_py.board.database.schema import Evaluations, Submissions, Submitters, submissions, submitters
+from geval_py.board.database.schema import RECEIVED, Evaluations, Submissions, Submitters, submissions, submitters
 from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded
 from geval_py.board.people import schema
@@ -38,7 +38,7 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
     settings = board.settings
     named = select(Submitters.name, Submissions.code).join_from(submissions, submitters)
     named = named.where(Submissions.final.is_not(None)).order_by(Submissions.final, Submissions.id)
-    is_graded = exists().where(Submissions.submitter_id == Submitters.id, ~Submissions.baseline)
+    is_graded = exists().where(Submissions.submitter_id == Submitters.id, ~Submissions.baseline, *RECEIVED)
     with disclosed(board, now) as connection:
         last = settings.deciding_phase(test or settings.tests[0].name)
         if phase is None and last is not None and settings.phase_of(now) == AFTER:

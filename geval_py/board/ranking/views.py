@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Row, select
 
 from geval_py.board.database.schema import (
+    RECEIVED,
     SCORED,
     Disclosures,
     Files,
@@ -193,7 +194,7 @@ def submission_views(
     teams = settings_by_team(connection, settings)
     keys = Submissions.id, Submissions.submitter_id
     query = select(*keys, Submitters.name.label("submitter"), *columns).join_from(submissions, submitters)
-    query = query.where(*which).order_by(Submissions.arrived.desc(), Submissions.id.desc())
+    query = query.where(*which, *RECEIVED).order_by(Submissions.arrived.desc(), Submissions.id.desc())
     for row in connection.execute(query).mappings():
         values: dict[str, Any] = {str(name): value for name, value in row.items()}
         number, submitter_id = values.pop("id"), values.pop("submitter_id")

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from secrets import token_hex
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -246,7 +247,7 @@ async def put_upload(request: Request) -> Response:
         name = request.path_params["name"]
         accepted = await _receive(server, account, name, test, request.stream(), dry=dry)
     return JSONResponse(
-        {**accepted, "state": f"{server.path}/api/uploads/{accepted['number']}"}, 200 if accepted["note"] else 201
+        {**accepted, "state": f"{server.path}/api/uploads/{accepted['number']}"}, 200 if accepted["is_known"] else 201
     )
 
 
@@ -276,7 +277,7 @@ async def upload_form(request: Request) -> Response:
 
 async def _receive(
     server: ServerContext, account: Account, name: str, test: str, chunks: AsyncIterator[bytes], *, dry: bool
-) -> dict[str, str]:
+) -> dict[str, Any]:
     """Write a body to the disk, hash it, and accept it; nothing is left of one that is cut off."""
     board = server.board()
     name = uploads.file_name(name, test, board.settings)
@@ -294,7 +295,7 @@ async def _receive(
                 await run_in_threadpool(file.write, chunk)
         account = await run_in_threadpool(server.open_account, account)  # it may have been closed or moved meanwhile
         accept = partial(uploads.accept, board, account, path, server.key, arrived=arrived)
-        values = {"name": name, "test": test, "sha256": digest.hexdigest(), "bytes": size, "dry": dry}
+        values = {"sent_name": name, "test": test, "sha256": digest.hexdigest(), "bytes": size, "trial": dry}
         async with server.accepting:
             return await run_in_threadpool(accept, **values)
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from sqlalchemy import Row, select
 from starlette.responses import RedirectResponse, Response
 
-from geval_py.board.database.schema import Jobs, Submissions, Submitters, audit, jobs, submissions, submitters
+from geval_py.board.database.schema import Submissions, Submitters, audit, rescorings, submissions, submitters
 from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.teams import extend, extensions
@@ -67,7 +67,7 @@ def number_in(text: str) -> int | None:
 def home(visit: Visit) -> Response:
     """Show the queue, the rescorings and the announcements."""
     connection = visit.connection
-    rescorings = select(jobs).where(Jobs.kind == queue.RESCORING).order_by(Jobs.id.desc()).limit(MAX_RESCORINGS)
+    asked = select(rescorings).order_by(rescorings.c.id.desc()).limit(MAX_RESCORINGS)
     return visit.server.page(
         "organiser",
         "Organiser",
@@ -75,7 +75,7 @@ def home(visit: Visit) -> Response:
         error="\n".join(fault.error for fault in visit.server.live.faults.values()),
         queue=queue.queue_status(connection, visit.now),
         undelivered=undelivered(connection),
-        rescorings=connection.execute(rescorings),
+        rescorings=connection.execute(asked),
         announcements=announcements_of(connection),
     )
 
@@ -84,7 +84,9 @@ def submitted(visit: Visit) -> Response:
     """List the submissions, the latest first."""
     names = words("code arrived state withdrawn withdrawal reason remark")
     query = select(*(Submissions[name] for name in names), Submitters.name.label("submitter"))
-    rows = visit.connection.execute(query.join_from(submissions, submitters).order_by(Submissions.id.desc())).all()
+    rows = visit.connection.execute(
+        query.join_from(submissions, submitters).where(~Submissions.trial).order_by(Submissions.id.desc())
+    ).all()
     shown = listed(visit, rows, "code", "submitter", "state", "reason", "withdrawal", "remark")
     return visit.server.page("organiser_submissions", "Submissions", listed=shown)
 

@@ -1,9 +1,8 @@
-"""Uploads: a file becomes a job and a signed receipt in one transaction, or nothing at all.
+"""Uploads: a file becomes a waiting submission and a signed receipt in one transaction, or nothing at all.
 
     received    the file is on the disk: every byte, hashed, with the moment of the last one
-    accept      its content and job are stored with the receipt, if the quota allows it
+    accept      its content and its row are stored with the receipt, if the quota allows it
     place_of    a worker writes the content into a folder, to be received like any other submission
-    settle      the worker stores what came of it
 
 The content stands in the database until the upload is done, so that workers on other machines have it, and no upload
 is ever without its file. That of one that failed is kept, to be tried again.
@@ -17,26 +16,36 @@ from datetime import UTC, datetime
 from typing import Any
 
 from joserfc.jwk import OKPKey
-from sqlalchemy import Connection, Row, Select, case, delete, exists, func, select
+from sqlalchemy import Connection, Row, Select, and_, case, delete, exists, func, insert, select
 
+from geval_py.board.database import schema
 from geval_py.board.database.schema import (
+    FAILED,
+    RECEIVED,
+    WAITING,
     Blobs,
     Files,
-    Jobs,
     Submissions,
     Submitters,
     blobs,
-    jobs,
     pick,
     submissions,
     submitters,
 )
 from geval_py.board.database.store import Board, pack_file, store_content, write_content
-from geval_py.board.intake.identity import is_archive, upload_name_problem
-from geval_py.board.operations.receipts import OPEN, WAITING, WITHDRAWN, check_quota
-from geval_py.board.operations.teams import submitter_id
+from geval_py.board.intake.identity import bare_name, is_archive, upload_name_problem
+from geval_py.board.operations.pipeline import (
+    CODE_DIGITS,
+    is_unfinished,
+    note_on_phase,
+    note_on_same,
+    same_submissions,
+)
+from geval_py.board.operations.receipts import UPLOAD, WITHDRAWN, change_submission, check_quota
+from geval_py.board.operations.teams import submitter_id, team_settings
 from geval_py.board.people.accounts import Account, RefusedError
-from geval_py.board.server import queue, signed_receipts
+from geval_py.board.server import signed_receipts
+from geval_py.board.server.queue import UPLOADED
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.files import FORMAT_ENDINGS
@@ -47,7 +56,6 @@ MAX_NAME_LENGTH = 200  # characters of a file's name
 OUTPUT_ENDINGS = tuple(
     f"{kind}{ending}" for kind in (".tsv", *FORMAT_ENDINGS) for ending in ("", *COMPRESSED_ENDINGS)
 )
-KNOWN = "the same file was uploaded before: this is its receipt"
 
 
 def file_name(name: str, test: str, settings: BoardSettings) -> str:
@@ -81,48 +89,61 @@ def accept(
     *,
     arrived: datetime,
     **values: Any,
-) -> dict[str, str]:
-    """Store an upload with its content, its job and its receipt; return its ``number``, ``receipt`` and a ``note``.
+) -> dict[str, Any]:
+    """Store an upload with its content and its receipt; return its ``number``, ``receipt`` and a ``note``.
 
-    A trial has no receipt, "".
-
-    The ``values`` are columns of its job: its name; the test set of a single output, "" for an archive; its sha256
-    and bytes; whether it is dry. A file that waits already, or became a submission, is not stored again: the note
-    says so, and its receipt is returned. Raises QuotaError, StoreError.
+    A trial has no receipt, "". The ``values`` are columns of its row: its name; the test set of a single output, ""
+    for an archive; its sha256 and bytes; whether it is a trial. If the clock was set back, it arrives with the newest
+    submission. What ``is_known``, as it waits already or became a submission, is not stored again: the note says so,
+    and its receipt is returned. Raises QuotaError, StoreError.
     """
-    packed = pack_file(path)
+    packed, settings = pack_file(path), board.settings
     with board.writing() as connection:
-        own = submitter_id(connection, account.team)
-        if not values["dry"]:
-            same = connection.execute(
-                select(jobs)
-                .where(Jobs.submitter_id == own, ~Jobs.dry, Jobs.state.in_((*OPEN, queue.DONE)))
-                .where(*(Jobs[name] == values[name] for name in ("name", "test", "sha256")))
-                .order_by(Jobs.id)
-            ).first()
-            if same is not None:  # one that failed or was refused is tried again
-                known = {"number": same.number, "arrived": moment_text(same.arrived), "receipt": same.receipt}
-                return known | {"note": KNOWN}
-            check_quota(connection, board.settings, own, account.team, arrived, (), with_uploads=True)
+        own, note, is_trial, now = submitter_id(connection, account.team), "", values["trial"], arrived
+        for newest in (select(schema.board.c.created), select(func.max(Submissions.arrived))):
+            arrived = max(arrived, connection.execute(newest).scalar() or arrived)
+        if not is_trial:
+            team = team_settings(connection, settings, own)
+            is_content = and_(*(Submissions[name] == values[name] for name in ("test", "sha256")))
+            if values["test"]:  # the name of an output has its parameters
+                is_content &= Submissions.sent_name == values["sent_name"]
+            for row in same_submissions(connection, team, own, arrived, is_content):
+                if is_unfinished(connection, row):
+                    store_content(connection, row.sha256, packed)
+                    change_submission(connection, row.id, state=WAITING, due=now, tries=0, reason="")
+                known = {"number": row.code, "arrived": moment_text(row.arrived), "receipt": row.receipt}
+                return known | {"note": note_on_same(row), "is_known": True}
+            check_quota(connection, settings, own, account.team, arrived, (), with_uploads=True)
+            note = note_on_phase(connection, team, own, arrived, is_content)
         store_content(connection, values["sha256"], packed)
-        number, arrived = secrets.token_hex(queue.NUMBER_BYTES), arrived.astimezone(UTC)
-        values |= {"number": number, "receipt": ""}
-        if not values["dry"]:
-            signed = {name: values[name] for name in ("number", "test", "sha256", "bytes")}
-            signed |= {"board": board.settings.title, "submitter": account.team, "file": values["name"]}
-            signed["arrived"] = arrived.isoformat(timespec="microseconds")
-            values["receipt"] = signed_receipts.sign(key, signed)
-        queue.enqueue(connection, queue.UPLOAD, arrived, account=account.id, submitter_id=own, **values)
-    return {"number": number, "arrived": moment_text(arrived), "receipt": values["receipt"], "note": ""}
+        code, arrived = secrets.token_hex(CODE_DIGITS // 2), arrived.astimezone(UTC)
+        receipt = ""
+        if not is_trial:
+            signed = {name: values[name] for name in ("test", "sha256", "bytes")}
+            signed |= {
+                "number": code,
+                "board": settings.title,
+                "submitter": account.team,
+                "file": values["sent_name"],
+            }
+            receipt = signed_receipts.sign(key, signed | {"arrived": arrived.isoformat(timespec="microseconds")})
+        empty: dict[str, Any] = {"tags": [], "params": {}, "links": [], "problems": [], "digest": "", "charge": ""}
+        values |= empty | {"code": code, "receipt": receipt, "submitter_id": own, "account": account.id}
+        values |= {"name": bare_name(values["sent_name"]), "source": f"upload {code}: {values['sent_name']}"}
+        values |= {"state": WAITING, "cost": int(not is_trial), "scorer": "", "arrived_by": UPLOAD}
+        values |= {"arrived": arrived, "added": arrived, "due": now}
+        connection.execute(insert(submissions).values(values))
+    made = {"number": code, "arrived": moment_text(arrived), "receipt": receipt}
+    return made | {"note": note, "is_known": False}
 
 
 # What a worker does with an upload.
 
 
-def upload(connection: Connection, job_id: int) -> Row[Any]:
+def upload(connection: Connection, row_id: int) -> Row[Any]:
     """Return an upload, with the name of its team."""
-    query = select(jobs, Submitters.name.label("team")).join(submitters)
-    return connection.execute(query.where(Jobs.id == job_id)).one()
+    query = select(submissions, Submitters.name.label("team")).join(submitters)
+    return connection.execute(query.where(Submissions.id == row_id)).one()
 
 
 def place_of(connection: Connection, row: Row[Any], folder: str) -> str:
@@ -131,7 +152,7 @@ def place_of(connection: Connection, row: Row[Any], folder: str) -> str:
     Raises StoreError if it is damaged, OSError.
     """
     top = os.path.join(folder, "upload")
-    path = os.path.join(top, row.test, row.name)
+    path = os.path.join(top, row.test, row.sent_name)
     os.makedirs(os.path.dirname(path))
     write_content(connection, row.sha256, path)
     return top if row.test else path
@@ -142,13 +163,13 @@ def remove_content(connection: Connection, row: Row[Any]) -> None:
 
     The contents of the last MAX_FAILED failed uploads of each team are kept, and earlier ones of this team deleted.
     """
-    has_failed = Jobs.state == queue.FAILED, Jobs.kind == queue.UPLOAD, ~Jobs.dry
-    failed = select(Jobs.sha256).where(*has_failed, Jobs.submitter_id == row.submitter_id)
+    has_failed = Submissions.state == FAILED, UPLOADED, ~Submissions.trial
+    failed = select(Submissions.sha256).where(*has_failed, Submissions.submitter_id == row.submitter_id)
     is_needed = (
         exists().where(Files.sha256 == Blobs.sha256),
-        exists().where(Jobs.sha256 == Blobs.sha256, Jobs.state.in_(OPEN)),
-        exists().where(Jobs.sha256 == Blobs.sha256, *has_failed, Jobs.submitter_id != row.submitter_id),
-        Blobs.sha256.in_(failed.order_by(Jobs.id.desc()).limit(MAX_FAILED)),
+        exists().where(Submissions.sha256 == Blobs.sha256, Submissions.state == WAITING),
+        exists().where(Submissions.sha256 == Blobs.sha256, *has_failed, Submissions.submitter_id != row.submitter_id),
+        Blobs.sha256.in_(failed.order_by(Submissions.id.desc()).limit(MAX_FAILED)),
     )
     is_done = (Blobs.sha256 == row.sha256) | Blobs.sha256.in_(failed)
     connection.execute(delete(blobs).where(is_done, *(~one for one in is_needed)))
@@ -162,29 +183,21 @@ def uploads_of(
 ) -> list[Row[Any]]:
     """Return a team's uploads, the latest first; with a ``number`` that one alone.
 
-    ``state``, ``reason`` and ``problems`` are those of the submission, once there is one. If it ``is_settled``,
-    nothing changes any more by itself.
+    The ``code`` is that of the submission, once there is one. If it ``is_settled``, nothing changes by itself.
     """
-    is_stored, is_withdrawn, has_ended = (
-        Submissions.id.is_not(None),
-        Submissions.withdrawn.is_not(None),
-        Jobs.ended.is_not(None),
-    )
+    is_withdrawn, has_ended = Submissions.withdrawn.is_not(None), Submissions.state != WAITING
     query: Select[Any] = select(
-        *pick(Jobs, "number name test arrived ended dry receipt sha256 bytes"),
-        case((is_withdrawn, WITHDRAWN), (is_stored, Submissions.state), (has_ended, Jobs.state), else_=WAITING).label(
-            "state"
-        ),
-        case((is_withdrawn, ""), (is_stored, Submissions.reason), (has_ended, Jobs.reason), else_="").label("reason"),
-        case((is_stored, Submissions.problems), else_=Jobs.problems).label("problems"),
-        func.coalesce(Submissions.code, "").label("code"),
-        func.coalesce(Submissions.cost, 0).label("cost"),
-        func.coalesce(Submissions.charge, "").label("charge"),
+        *pick(Submissions, "test arrived ended receipt sha256 bytes problems cost charge"),
+        Submissions.code.label("number"),
+        Submissions.sent_name.label("name"),
+        Submissions.trial.label("dry"),
+        case((is_withdrawn, WITHDRAWN), else_=Submissions.state).label("state"),
+        case((is_withdrawn | ~has_ended, ""), else_=Submissions.reason).label("reason"),
+        case((and_(*RECEIVED), Submissions.code), else_="").label("code"),
         Submissions.final.is_not(None).label("is_final"),
         has_ended.label("is_settled"),
     )
-    query = query.join_from(jobs, submissions, Submissions.id == Jobs.submission_id, isouter=True)
-    query = query.where(Jobs.submitter_id == submitter_id, Jobs.kind == queue.UPLOAD)
+    query = query.where(Submissions.submitter_id == submitter_id, UPLOADED)
     if number is not None:
-        query = query.where(Jobs.number == number)
-    return list(connection.execute(query.order_by(Jobs.id.desc()).limit(most)))
+        query = query.where(Submissions.code == number)
+    return list(connection.execute(query.order_by(Submissions.id.desc()).limit(most)))

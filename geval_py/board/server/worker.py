@@ -8,8 +8,6 @@ worker takes them.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,29 +15,28 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select
 
-from geval_py.board.database.schema import FAILED, SCORED, Jobs, jobs
+from geval_py.board.database.schema import DONE, FAILED, REFUSED, SCORED, rescorings
 from geval_py.board.database.store import Board, StoreError, boards_in
 from geval_py.board.intake.sandbox import process_source
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.notices import tell_of_upload
-from geval_py.board.operations.pipeline import Attempt, prepare, store
-from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError, find_submission
+from geval_py.board.operations.pipeline import Attempt, end_upload, prepare, store
+from geval_py.board.operations.receipts import QuotaError, change_submission
+from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import references_of
 from geval_py.board.server import queue, uploads
 from geval_py.board.server.delivery import deliver_next
-from geval_py.board.server.live import PROGRAM, LiveBoard
+from geval_py.board.server.live import LiveBoard
 from geval_py.board.server.queue import Job
-from geval_py.board.submission import RejectedError
 from geval_py.errors import GevalError
 from geval_py.text import visible
 
 IDLE_SECONDS = 0.5  # between two looks for notices
 AWAY_SECONDS = 5  # between two tries of a database that cannot be used
-RESCORING_SECONDS = 0.2  # between two looks at a rescoring
 
 
 class Worker:
@@ -121,7 +118,7 @@ class Worker:
                 job = queue.lease(self._boards[path].board(), self._clock(), alone=not at_work)
                 if job is not None:
                     self._turns.sort(key=lambda other: other == path)  # it is the others' turn
-                    return job if job.lease else None
+                    return job if job.tries else None
         except StoreError as error:
             self._wait_or_raise(error)
         return None
@@ -148,28 +145,18 @@ class Worker:
         try:
             if job.is_dead:
                 return replace(job, state=FAILED, reason=queue.DIED)
-            if job.kind == queue.RESCORING:
+            if job.table is rescorings:
                 return self._rescore(board, job)
-            return score_upload(board, job, place, self._clock())
+            return score_upload(board, job, place)
         except (GevalError, OSError) as error:
             return replace(job, error=visible(str(error).partition("\n")[0]) or type(error).__name__)
 
     def _rescore(self, board: Board, job: Job) -> Job:
-        """Rescore what is out of date by the command, in a process of its own, which ends with this worker."""
-        words = [sys.executable, "-I", "-c", PROGRAM, "board", "rescore", board.folder]
-        words += ["--dry-run"] if job.dry else []
-        pipe = subprocess.PIPE
-        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True) as process:
-            while True:
-                with suppress(subprocess.TimeoutExpired):
-                    printed, errors = process.communicate(timeout=RESCORING_SECONDS)
-                    break
-                if self._stopping.is_set():
-                    process.terminate()
-        if not process.returncode:
-            return replace(job, reason=printed)
-        message = visible(errors.strip().partition("\n")[0])
-        return replace(job, error=message or f"it ended with status {process.returncode}")
+        """Rescore what is out of date, if the rescoring is still wanted, until this worker stops."""
+        with board.reading() as connection:
+            asked = connection.execute(select(rescorings).where(rescorings.c.id == job.id)).one()
+        rescored = rescore(board, now=self._clock(), dry_run=asked.dry, stop=self._stopping)
+        return replace(job, state=DONE, reason="".join(f"{line}\n" for line in rescored.lines(dry_run=asked.dry)))
 
     def _store(self, finished: Sequence[Job], _: float | None) -> None:
         """Store what came of jobs, with the ends of their leases; if a board itself is at fault, put them back."""
@@ -192,37 +179,28 @@ class Worker:
                     own = [replace(job, error=message) for job in own]
 
 
-def score_upload(board: Board, job: Job, place: str, now: datetime) -> Job:
-    """Receive, check and score an upload or, if it is dry, check it alone; nothing is scored then."""
+def score_upload(board: Board, job: Job, place: str) -> Job:
+    """Receive, check and score an upload or, if it is a trial, check it alone; nothing is scored then."""
     with board.reading() as connection:
         upload = uploads.upload(connection, job.id)
         settings = team_settings(connection, board.settings, upload.submitter_id)
         source = uploads.place_of(connection, upload, place)
     received = os.path.join(place, "files")
     os.mkdir(received)
-    if upload.dry:
+    if job.is_trial:
         result = process_source(source, received, settings.at(upload.arrived), ())
-        state = queue.DONE if result.state == SCORED else result.state
+        state = DONE if result.state == SCORED else result.state
         return replace(job, state=state, reason=result.reason, problems=result.problems)
     attempt = Attempt(
         source=source,
         submitter=upload.team,
         arrived=upload.arrived,
-        added=max(now, upload.arrived),
-        arrived_by=UPLOAD,
-        origin=f"upload {upload.number}: {upload.name}",
+        added=upload.arrived,
+        row_id=upload.id,
+        origin=upload.source,
         stored=upload.sha256,
-        again=upload.submission_id is not None,
     )
-    try:
-        attempt = prepare(board, attempt, references_of(board.settings), received)
-    except QuotaError as error:
-        return replace(job, state=REFUSED, reason=str(error).replace("\n ", ";"))
-    except RejectedError as error:
-        return replace(job, state=REFUSED, reason=error.reason)
-    if attempt.result.state == FAILED:
-        return replace(job, attempt=attempt, state=FAILED, reason=attempt.result.reason)
-    return replace(job, attempt=attempt)
+    return replace(job, attempt=prepare(board, attempt, references_of(board.settings), received))
 
 
 def _settle(connection: Connection, board: Board, job: Job, now: datetime) -> bool:
@@ -230,22 +208,25 @@ def _settle(connection: Connection, board: Board, job: Job, now: datetime) -> bo
 
     Nothing is stored if the lease was lost, or if the job is to be tried again.
     """
-    if job.error and job.lease < queue.MAX_LEASES:
+    if job.error and job.tries < queue.MAX_TRIES:
         queue.put_back(connection, job, now, job.error)
         return False
     if job.error:
         job = replace(job, state=FAILED, reason=job.error, attempt=None)
-    if not queue.finish(connection, job, now) or job.kind == queue.RESCORING:
+    if job.table is rescorings:
+        queue.finish(connection, job, state=job.state, reason=job.reason, ended=now)
         return False
-    upload, state, submission_id = uploads.upload(connection, job.id), job.state, None
-    if job.attempt is not None:
-        try:
-            receipt = store(connection, board, job.attempt)
-            submission_id = find_submission(connection, receipt.code).id
-            values = {"reason": receipt.reason, "submission_id": submission_id}
-        except QuotaError as error:
-            state, values = REFUSED, {"reason": str(error).replace("\n ", ";")}
-        connection.execute(update(jobs).where(Jobs.id == job.id).values(state=state, **values))
-    tell_of_upload(connection, board.settings, upload, state, submission_id, now)
+    if not queue.finish(connection, job):
+        return False
+    try:
+        if job.attempt is not None:
+            store(connection, board, replace(job.attempt, added=max(now, job.attempt.arrived)))
+        else:
+            end_upload(connection, job.id, job.state, job.reason, now)
+            change_submission(connection, job.id, problems=job.problems)
+    except QuotaError as error:
+        end_upload(connection, job.id, REFUSED, str(error).replace("\n ", ";"), now)
+    upload = uploads.upload(connection, job.id)
+    tell_of_upload(connection, board.settings, upload, now)
     uploads.remove_content(connection, upload)
-    return submission_id is not None
+    return job.attempt is not None

@@ -160,8 +160,6 @@ def _summary(status: Status) -> Iterator[str]:
     for phase, since in status.reopened.items():
         moved = f"the deadline of {phase} was moved after the private scores were shown, at {since}"
         yield f"warning: {moved}; submitters may use these"
-    if codes := status.to_be_sent_again:
-        yield f"rejected under earlier tests or limits: {_some(codes)}; geval board scan or add tries them again"
     if failed := [line.code for line in status.submissions if line.state == FAILED]:
         yield f"failed: {_some(failed)}; geval board scan --again or rescore --again tries them again"
 

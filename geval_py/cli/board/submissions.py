@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from geval_py.board.database import schema, store
+from geval_py.board.database import store
+from geval_py.board.database.schema import FAILED, REFUSED, SCORED
 from geval_py.board.operations.notices import announce, take_back
-from geval_py.board.operations.receipts import ARRIVED, NOW, REFUSED, WAYS, Receipt
+from geval_py.board.operations.receipts import ARRIVED, NOW, WAYS, Receipt
 from geval_py.board.operations.submissions import add, name_final, note, restore, scan, withdraw
 from geval_py.board.settings import moment_of, moment_text
-from geval_py.board.submission import SCORED
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, CODE, now
 from geval_py.cli.commands import add_format, one_of, option, parser_maker, switch
@@ -25,6 +25,7 @@ from geval_py.tables.table import Table, named_columns
 from geval_py.text import visible
 
 moment = argument_type(moment_of)
+CODES = option("codes", nargs="+", metavar="CODE", help="a submission's code, or its first characters")
 
 
 make_add_parser = parser_maker(
@@ -88,7 +89,7 @@ make_scan_parser = parser_maker(
             "(default: now)",
         ),
     ),
-    switch("--again", help="also try again those that failed"),
+    switch("--again", help="also try again those that failed or could not be received"),
     add_format,
     status="Exit status: 0 all are scored or rejected, 1 one failed or was refused, 2 an error in the command line.",
 )
@@ -104,29 +105,33 @@ def run_scan(args: argparse.Namespace) -> int:
     _show_receipts(receipts, args, as_list=True)
     states = Counter(receipt.state for receipt in receipts)
     terminal.note(", ".join(f"{count} {state}" for state, count in states.items()) or "nothing is new")
-    return int(any(receipt.state in (schema.FAILED, REFUSED) for receipt in receipts))
+    return int(any(receipt.state in (FAILED, REFUSED) for receipt in receipts))
 
 
 make_withdraw_parser = parser_maker(
     "board withdraw",
-    "Hide a submission from rankings and pages. It stays stored, and still counts for the quota.",
+    "Hide submissions from rankings and pages. They stay stored, and still count for the quota.",
     """\
-  geval board withdraw gazette-board 3f2a90c1d7e4 --reason "trained on the test set"
+  geval board withdraw gazette-board 3f2a90c1d7e4 81ac55e0b2f9 --reason "trained on the test set"
   geval board withdraw gazette-board 3f2a90c1d7e4 --undo
 """,
     BOARD,
-    CODE,
+    CODES,
     option("--reason", default="", metavar="TEXT", help="the reason, which only the organiser sees"),
-    switch("--undo", help="show it again"),
+    switch("--undo", help="show them again"),
     add_format,
 )
 
 
 def run_withdraw(args: argparse.Namespace) -> None:
-    """Run ``geval board withdraw``; raises GevalError."""
+    """Run ``geval board withdraw``; raises GevalError. After an error, nothing is withdrawn."""
     board = store.Board.open(args.board)
-    undone = restore(board, args.code, now()) if args.undo else None
-    _show_receipts([undone or withdraw(board, args.code, args.reason, now())], args)
+    with board.writing():
+        receipts = [
+            restore(board, code, now()) if args.undo else withdraw(board, code, args.reason, now())
+            for code in args.codes
+        ]
+    _show_receipts(receipts, args)
 
 
 make_note_parser = parser_maker(
@@ -225,7 +230,7 @@ make_final_parser = parser_maker(
   geval board final gazette-board 3f2a90c1d7e4 --undo
 """,
     BOARD,
-    option("codes", nargs="+", metavar="CODE", help="a submission's code, or its first characters"),
+    CODES,
     switch("--undo", help="mark them as no longer final"),
     add_format,
 )
@@ -239,14 +244,14 @@ def run_final(args: argparse.Namespace) -> None:
 
 def _show_receipts(receipts: Sequence[Receipt], args: argparse.Namespace, *, as_list: bool = False) -> None:
     """Show receipts: in text one below the other or, as a list, a line each."""
-    rows = [(one.code or None, one.state, one.submitter, one.name, one.reason or one.note) for one in receipts]
-    table = _table(("code", "state", "submitter", "submission", "why"), rows)
-    document = {"receipts": [receipt.document() for receipt in receipts]}
     if args.format == "text" and not as_list:
         if receipts:
             terminal.say("\n".join(map(receipt_text, receipts)).removesuffix("\n"))
-    else:
-        terminal.show(Result(document=document, people=table, as_tabs=True), args)
+        return
+    rows = [(one.code or None, one.state, one.submitter, one.name, one.reason or one.note) for one in receipts]
+    table = Table(named_columns(("code", "state", "submitter", "submission", "why")), rows)
+    document = {"receipts": [receipt.document() for receipt in receipts]}
+    terminal.show(Result(document=document, people=table, as_tabs=True), args)
 
 
 def receipt_text(receipt: Receipt) -> str:
@@ -265,20 +270,16 @@ def receipt_text(receipt: Receipt) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    return Table(named_columns(names), rows)
-
-
 make_rescore_parser = parser_maker(
     "board rescore",
-    "Score again what is out of date after a change of challenge, answers, metrics or geval-py; keep old scores.",
+    "Score again what is out of date after a change of challenge, answers, metrics or geval-py.",
     """\
   geval board rescore gazette-board --dry-run    whose place would change
   geval board rescore gazette-board
 """,
     BOARD,
     switch("--dry-run", help="only show whose place would change"),
-    switch("--again", help="also try again submissions and uploads that failed"),
+    switch("--again", help="also check again what was rejected, and try again what failed"),
     add_format,
 )
 
@@ -291,27 +292,14 @@ def run_rescore(args: argparse.Namespace) -> None:
     board = store.Board.open(args.board)
     with terminal.ProgressBar("scoring again", unit="items") as progress:
         rescored = rescore(board, now=now(), dry_run=args.dry_run, again=args.again, progress=progress)
-    uploads = 0
+    lines = list(rescored.lines(dry_run=args.dry_run))
     if args.again:
         with board.writing() as connection:
             uploads = queue.try_again(connection, now())
             if args.dry_run:
                 connection.rollback()
-    would, lines = args.dry_run, [] if rescored.outdated or uploads else ["nothing is out of date"]
-    if uploads:
-        lines.append(f"{'to be put' if would else 'put'} back into the queue: {counted(uploads, 'failed upload')}")
-    for reason, count in Counter(one.reason for one in rescored.outdated).items():
-        lines.append(f"{'to be scored' if would else 'scored'} again: {count}, because {reason}")
-    for receipt in rescored.receipts:
-        why = f": {receipt.reason}" if receipt.reason else ""
-        lines.append(f"{receipt.submitter} {receipt.code} {'would be' if would else 'is now'} {receipt.state}{why}")
-    for change in rescored.changes:
-        where = change.test + (f", {change.phase}" if change.phase else "")
-        who = change.submitter + (f" {change.entry}" if change.entry else "")
-        moved = f"from {change.before or 'no place'} to {change.after or 'no place'}"
-        lines.append(f"{where}: {who} {'would go' if would else 'went'} {moved}")
-    if rescored.outdated and not rescored.changes:
-        lines.append(f"no place {'would change' if would else 'changed'}")
+        if uploads:
+            lines.append(f"{'to wait' if args.dry_run else 'wait'} again: {counted(uploads, 'failed upload')}")
     lines = [visible(line) for line in lines]
     document = {
         "outdated": [asdict(one) for one in rescored.outdated],
@@ -319,7 +307,7 @@ def run_rescore(args: argparse.Namespace) -> None:
         "receipts": [receipt.document() for receipt in rescored.receipts],
     }
     names = ("test", "phase", "submitter", "entry", "before", "after")
-    table = _table(names, [[getattr(change, name) for name in names] for change in rescored.changes])
+    table = Table(named_columns(names), [[getattr(change, name) for name in names] for change in rescored.changes])
     if args.format == "text":
         terminal.say("\n".join(lines))
     else:

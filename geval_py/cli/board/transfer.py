@@ -94,10 +94,12 @@ def run_import(args: argparse.Namespace) -> None:
     """Run ``geval board import``; raises GevalError."""
     from sqlalchemy import select
 
-    from geval_py.board.database.schema import jobs
+    from geval_py.board.database.schema import Submissions
 
     with import_board(args.file, args.board, database=args.database).reading() as connection:
-        has_uploads = connection.execute(select(jobs.c.id).where(jobs.c.receipt != "").limit(1)).first() is not None
+        has_uploads = (
+            connection.execute(select(Submissions.id).where(Submissions.receipt != "").limit(1)).first() is not None
+        )
     if has_uploads:
         terminal.note(
             "earlier receipts can be verified only with the old receipt.key\n"

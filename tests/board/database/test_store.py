@@ -27,15 +27,20 @@ def version_of(board):
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
-def test_a_board_of_a_later_schema_is_not_touched(board):
+@pytest.mark.parametrize(("version", "reason"), [
+    ("9999", "a newer geval-py (schema 9999)\n  upgrade geval-py"),
+    (
+        "0001",
+        "an older geval-py (schema 0001)\n  the commit c68d85bd of geval-py can show it, and write its tables as CSV",
+    ),
+])  # fmt: skip
+def test_a_board_of_another_schema_is_not_touched(board, version, reason):
     with board.engine.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        connection.execute(text("UPDATE alembic_version SET version_num = :version"), {"version": version})
     with pytest.raises(UsageError) as caught:
         Board.open(board.folder)
-    assert str(caught.value) == (
-        "the board's database was made by a newer geval-py (schema 9999)\n  upgrade geval-py"
-    )
-    assert version_of(board) == "9999"
+    assert str(caught.value) == f"the board's database was made by {reason}"
+    assert version_of(board) == version
 
 
 def test_an_empty_database_of_postgresql(sqlite_board, postgresql, monkeypatch):

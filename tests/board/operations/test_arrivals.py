@@ -14,6 +14,7 @@ from geval_py.board.database import schema
 from geval_py.board.database.schema import submissions
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add, scan
+from geval_py.board.settings import moment_text
 from geval_py.board.submission import RejectedError
 from geval_py.cli.board.submissions import receipt_text
 from geval_py.errors import ConfigError, UsageError
@@ -144,7 +145,9 @@ def test_one_moment_for_all_goes_before_the_manifest(board, submission, tmp_path
 
 def test_when_nothing_else_is_asked_for_it_is_now(board, submission, tmp_path):
     stamp(submission("ann"), MADE)
-    assert told(scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)) == [("ann", "scored", "now", MIDNIGHT)]
+    assert told(scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, again=True)) == [
+        ("ann", "scored", "now", MIDNIGHT)
+    ]
 
 
 def test_one_that_failed_keeps_its_time_and_what_says_it(board, submission, tmp_path):
@@ -155,7 +158,9 @@ def test_one_that_failed_keeps_its_time_and_what_says_it(board, submission, tmp_
     shutil.rmtree(tmp_path / "uploads" / "ann")
     stamp(tmp_path / "uploads" / "ann.zip", EVENING)
     assert told(scan(small, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime"))[0][1] == "rejected"
-    assert told(scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)) == [("ann", "scored", "mtime", EVENING)]
+    assert told(scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, again=True)) == [
+        ("ann", "scored", "mtime", EVENING)
+    ]
 
 
 # Whose submission it is.
@@ -191,7 +196,10 @@ def test_a_folder_that_is_written_like_a_submitter_is_refused(board, submission,
     (refused,) = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
     assert (refused.state, refused.reason) == ("refused", "`Ann` is written like the submitter `ann`; rename it")
     again = add(board, str(tmp_path / "earlier" / "ann"), submitter="Ann ", now=MIDNIGHT)
-    assert (again.code, again.note) == (first.code, "the same content was added before: this is its receipt")
+    assert (again.code, again.note) == (
+        first.code,
+        f"this is the submission {first.code} of {moment_text(EVENING)} again",
+    )
     assert status_of(board, MIDNIGHT).submitters == 1
 
 

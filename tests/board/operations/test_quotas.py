@@ -65,8 +65,8 @@ def test_too_many_variants_are_rejected_before_anything_is_scored(sqlite_board, 
     assert (receipt.state, receipt.cost) == ("rejected", 0)
     assert receipt.reason == "it has 6 outputs for dev-0; at most 5 are allowed"
     board = with_settings(sqlite_board, variants=6)
-    assert status_of(board, NOW).to_be_sent_again == [receipt.code]
-    assert add(board, str(source), now=NOW).state == "scored"
+    again = add(board, str(source), now=NOW)
+    assert (again.code, again.state, again.cost) == (receipt.code, "scored", 6)
 
 
 def in_two_phases(board, **final):
@@ -101,7 +101,13 @@ def test_outputs_that_the_phase_does_not_rank_are_stored_and_not_scored(board, s
     assert (early.state, sets_with_outputs(board), count(board, files)) == ("scored", ["dev-0"], 2)
     late = add(board, both, now=NOW)
     assert (late.state, sets_with_outputs(board)) == ("scored", ["dev-0", "test-A"])
-    assert late.code != early.code
+    assert (late.code != early.code, early.note) == (True, "")
+    assert late.note == "the same was sent in another phase; it is entered in phase final"
+    again = add(board, both, now=NOW)
+    assert (again.code, again.note) == (
+        late.code,
+        f"this is the submission {late.code} of 2027-01-10T12:00:00Z again",
+    )
     status = status_of(board, NOW)
     assert (status.without_output, status.outdated) == ({}, {})
     assert rescore(board, now=NOW).outdated == ()

@@ -8,7 +8,7 @@ from samples import NOW, ON_BOTH, WORDS, count, output, words_of, write, write_s
 from sqlalchemy import select
 
 from geval_py.board import site
-from geval_py.board.database.schema import evaluations, files, history, outputs, scores, submissions
+from geval_py.board.database.schema import evaluations, files, outputs, scores, submissions
 from geval_py.board.intake.identity import unopened_digest
 from geval_py.board.operations.rescoring import PlaceChange, rescore
 from geval_py.board.operations.status import status_of
@@ -73,13 +73,12 @@ def test_new_answers(ranked, submission, tmp_path):
     assert status_of(ranked, NOW).outdated == {CHANGED: 4}
     rescored = rescore(ranked, now=LATER)
     assert {one.reason for one in rescored.outdated} == {CHANGED}
-    assert count(ranked, history) == 4
     assert status_of(ranked, NOW).outdated == {}
     after = places(ranked)
     assert [place for place in after if place[1] != "eve"] != before
     with ranked.reading() as connection:
-        reasons = connection.execute(select(history.c.reason, history.c.replaced).distinct()).all()
-    assert [tuple(row) for row in reasons] == [(CHANGED, LATER)]
+        corrected = connection.execute(select(submissions.c.name, submissions.c.corrected)).all()
+    assert dict(map(tuple, corrected)) == {"ann": LATER, "bob": LATER, "eve": None}
 
 
 def worse_for_ann(ranked, tmp_path, submission):
@@ -103,7 +102,7 @@ def test_a_dry_run_shows_whose_place_would_change_and_changes_nothing(ranked, tm
     moved = [("eve", 3, 1), ("ann", 1, 2)]
     assert dry.changes == tuple(PlaceChange("test-A", "", name, "", *ranks) for name, *ranks in moved)
     assert places(ranked) == before
-    assert (count(ranked, history), status_of(ranked, NOW).outdated) == (0, {CHANGED: 6})
+    assert status_of(ranked, NOW).outdated == {CHANGED: 6}
     sandbox_jobs.scored.clear()
     assert rescore(ranked, now=LATER) == dry
     assert sandbox_jobs.scored == []  # what the dry run scored is not scored again
@@ -119,7 +118,6 @@ def test_a_new_metric(ranked):
     assert [set(entry.output.figures) - {"PerplexityHashed"} for entry in standings(board, now=NOW).entries] == [
         others
     ] * 2
-    assert count(board, history) == 0
 
 
 def test_a_metric_that_was_shown_and_ranks_now_is_scored_with_its_losses(ranked):
@@ -141,10 +139,9 @@ def test_another_version(ranked, monkeypatch):
     old = "0.0.1"
     with ranked.writing() as connection:
         connection.execute(evaluations.update().values(version=old))
-        connection.execute(outputs.update().values(output_sha256="0" * 64))  # it may have read a format otherwise
     assert status_of(ranked, NOW).outdated == {f"geval-py {old} became {__version__}": 4}
     rescore(ranked, now=LATER)
-    assert (count(ranked, evaluations), count(ranked, history), status_of(ranked, NOW).outdated) == (8, 4, {})
+    assert (count(ranked, evaluations), status_of(ranked, NOW).outdated) == (8, {})
 
 
 def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
@@ -153,12 +150,12 @@ def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     rescored = rescore(ranked, now=LATER)
     reason = "`test-A/out.tsv`: the output has 60 lines for 59 items; the number of lines is that of dev-0: is this its output? [E104]"
     assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("rejected", reason)] * 2
-    assert (places(ranked), count(ranked, scores), count(ranked, history)) == ([], 0, 4)
+    assert (places(ranked), count(ranked, scores)) == ([], 0)
     assert rescore(ranked, now=LATER).outdated == ()
     write_answers(tmp_path, words)
-    again = rescore(ranked, now=LATER)
-    changed = "it was rejected, and the challenge, its answers or geval-py changed"
-    assert {one.reason for one in again.outdated} == {changed}
+    assert rescore(ranked, now=LATER).outdated == ()
+    again = rescore(ranked, now=LATER, again=True)
+    assert {one.reason for one in again.outdated} == {"it was rejected, and is checked again"}
     assert [receipt.state for receipt in again.receipts] == ["scored", "scored"]
     assert [entry[1] for entry in places(ranked)] == ["ann", "bob"]
 
@@ -181,7 +178,7 @@ def test_an_output_stays_one_of_the_test_that_it_was_taken_for(sqlite_board, tmp
     board = replace(board, settings=replace(board.settings, tests=(first, second)))
     rescore(board, now=LATER)
     ((_, _, after),) = places(board)
-    assert (after != before, count(board, history), status_of(board, NOW).outdated) == (True, 2, {})
+    assert (after != before, status_of(board, NOW).outdated) == (True, {})
     assert rescore(board, now=LATER).outdated == ()
 
 
@@ -190,9 +187,10 @@ def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_i
     rescored = fail_all(board, tmp_path, sandbox_jobs)
     reason = "it took more than 600 seconds"
     assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("failed", reason)] * 2
-    assert (places(board), count(board, scores), count(board, history)) == ([], 0, 4)
-    rescore(board, now=LATER)
-    assert count(board, history) == 4
+    assert (places(board), count(board, scores)) == ([], 0)
+    assert rescore(board, now=LATER).outdated == ()
+    receipts = rescore(board, now=LATER, again=True).receipts
+    assert [receipt.state for receipt in receipts] == ["scored", "scored"]
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -211,7 +209,7 @@ def test_of_two_runs_at_once_the_slower_one_changes_nothing(ranked_in_sqlite, tm
 
     assert rescore(board, now=LATER, progress=meanwhile).receipts == ()
     assert [kept(board, table) for table in (scores, submissions, outputs)] == before
-    assert (count(board, history), status_of(board, NOW).states["scored"]) == (4, 2)
+    assert status_of(board, NOW).states["scored"] == 2
 
 
 def test_answers_that_change_during_a_run_are_those_that_count(ranked, tmp_path):
@@ -222,7 +220,7 @@ def test_answers_that_change_during_a_run_are_those_that_count(ranked, tmp_path)
         write_answers(tmp_path, words_of("test-A"))
 
     rescore(ranked, now=LATER, progress=meanwhile)
-    assert (places(ranked), status_of(ranked, NOW).outdated, count(ranked, history)) == (before, {}, 0)
+    assert (places(ranked), status_of(ranked, NOW).outdated) == (before, {})
 
 
 def test_what_failed_when_it_was_scored_again_can_be_added_again(ranked_in_sqlite, tmp_path, sandbox_jobs):
@@ -230,7 +228,7 @@ def test_what_failed_when_it_was_scored_again_can_be_added_again(ranked_in_sqlit
     fail_all(board, tmp_path, sandbox_jobs)
     receipt = add(board, str(tmp_path / "uploads" / "ann"), now=LATER)
     assert (receipt.state, receipt.arrived, len(receipt.files)) == ("scored", NOW, 1)
-    assert [count(board, table) for table in (submissions, files, outputs, scores, history)] == [2, 2, 2, 2, 4]
+    assert [count(board, table) for table in (submissions, files, outputs, scores)] == [2, 2, 2, 2]
     assert [entry[1] for entry in places(board)] == ["ann"]
 
 
@@ -243,7 +241,7 @@ def test_where_it_had_another_content_all_of_that_is_forgotten(ranked_in_sqlite,
         of_ann = submissions.c.name == "ann"
         connection.execute(submissions.update().where(of_ann).values(digest=unopened_digest(source)))
     assert add(board, source, now=LATER).state == "scored"
-    assert [count(board, table) for table in (submissions, files, outputs, scores, history)] == [2, 2, 2, 2, 2]
+    assert [count(board, table) for table in (submissions, files, outputs, scores)] == [2, 2, 2, 2]
 
 
 LATER_TEST, LEFT_OUT = "test-B", "its outputs for test-B are left out: "
@@ -307,7 +305,7 @@ def test_a_malformed_output_of_a_test_that_comes_later_is_left_out(with_later_te
     (receipt,) = rescore(board, now=LATER).receipts
     reason = "`test-B/out.tsv`: what follows the last colon is not a number [E114]"
     assert (receipt.code, receipt.state, receipt.reason) == (code, "scored", LEFT_OUT + reason)
-    assert (places(board), count(board, history)) == (before, 0)
+    assert places(board) == before
     assert before[0][:2] == (1, "ann")
     assert set(old_scores) < set(kept(board, scores))
     assert [entry.submitter for entry in standings(board, LATER_TEST, now=LATER).entries] == ["bob"]
@@ -332,28 +330,11 @@ def test_what_failed_of_a_test_that_comes_later_is_tried_again(with_later_test, 
     (receipt,) = rescore(board, now=LATER).receipts
     sandbox_jobs.unscored.clear()
     assert (receipt.state, receipt.reason) == ("scored", f"{LEFT_OUT}it took more than 600 seconds")
-    assert (places(board), count(board, history)) == (before, 0)
+    assert places(board) == before
     assert rescore(board, now=LATER).outdated == ()
     (receipt,) = rescore(board, now=LATER, again=True).receipts
     assert (receipt.state, receipt.reason, status_of(board, LATER).outdated) == ("scored", "", {})
     assert places(board) == before
-
-
-def test_all_scores_that_are_taken_away_are_in_the_history(sqlite_board, submission, tmp_path):
-    """Those of a test that did not change too: nothing is known of them else."""
-    board = sqlite_board
-    add(board, str(submission("ann", tests=("test-A", "dev-0"))), now=NOW)
-    write_answers(tmp_path, words_of("test-A")[:-1])
-    (receipt,) = rescore(board, now=LATER).receipts
-    assert receipt.state == "rejected"
-    with board.reading() as connection:
-        query = select(outputs.c.test, history.c.metric, history.c.reason).join_from(history, outputs)
-        found = {tuple(row) for row in connection.execute(query)}
-    assert found == {
-        (test, metric, reason)
-        for test, reason in [("test-A", CHANGED), ("dev-0", receipt.reason)]
-        for metric in ("PerplexityHashed", "LikelihoodHashed")
-    }
 
 
 def test_two_outputs_of_one_variant_of_a_test_that_comes_later(with_later_test, submission, tmp_path):

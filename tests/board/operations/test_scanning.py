@@ -106,53 +106,31 @@ def with_files(board, most):
     return replace(board, settings=replace(board.settings, limits=replace(board.settings.limits, files=most)))
 
 
-def test_what_a_limit_kept_out_is_looked_at_again_once_it_is_larger(board, submission, tmp_path):
-    """An archive takes the place of what was rejected, a folder is new, as it may be another one by now."""
-    for name in ("ann", "bob", "eve"):
-        submission(name, variants=("k=1", "k=2") if name != "eve" else ("",))
-    uploads = tmp_path / "uploads"
-    shutil.make_archive(str(uploads / "bob"), "zip", uploads / "bob")
-    shutil.rmtree(uploads / "bob")
-    first = scan(with_files(board, 1), str(uploads), now=NOW)
-    assert states(first) == [("ann", "rejected"), ("bob", "rejected"), ("eve", "scored")]
-    assert scan(with_files(board, 1), str(uploads), now=NOW) == []
-    assert status_of(with_files(board, 1), NOW).to_be_sent_again == []
-    assert status_of(board, NOW).to_be_sent_again == sorted(
-        (receipt.code for receipt in first if receipt.state == "rejected"), key=[one.code for one in first].index
-    )
-    again = scan(board, str(uploads), now=NOW + timedelta(hours=1))
-    assert states(again) == [("ann", "scored"), ("bob", "scored")]
-    assert again[0].code != first[0].code
-    assert (again[1].code, again[1].arrived) == (first[1].code, NOW)
-    assert status_of(board, NOW).to_be_sent_again == []
-    assert scan(board, str(uploads), now=NOW + timedelta(hours=2)) == []
-
-
 @pytest.mark.parametrize("packed", [True, False], ids=["archive", "folder"])
-def test_what_is_rejected_under_other_limits_too_is_the_same(board, submission, tmp_path, packed):
-    """It is told as what could be sent again only once the limits are others again."""
+def test_what_a_limit_kept_out_is_accepted_once_it_is_larger(board, submission, tmp_path, packed):
+    """It keeps its code and its arrival: it is the same content."""
     source = submission("ann", variants=("k=1", "k=2", "k=3"))
     uploads = tmp_path / "uploads"
     if packed:
         shutil.make_archive(str(source), "zip", source)
         shutil.rmtree(source)
-    (receipt,) = scan(with_files(board, 1), str(uploads), now=NOW)
-    assert status_of(with_files(board, 2), NOW).to_be_sent_again == [receipt.code]
-    (again,) = scan(with_files(board, 2), str(uploads), now=NOW + timedelta(hours=1))
-    assert (again.code, again.state, again.arrived) == (receipt.code, "rejected", NOW)
+    (first,) = scan(with_files(board, 1), str(uploads), now=NOW)
+    assert (first.state, first.cost) == ("rejected", 0)
+    assert scan(board, str(uploads), now=NOW) == []
+    (second,) = scan(with_files(board, 2), str(uploads), now=NOW + timedelta(hours=1), again=True)
+    assert (second.code, second.state, second.arrived) == (first.code, "rejected", NOW)
+    (third,) = scan(board, str(uploads), now=NOW + timedelta(hours=2), again=True)
+    assert (third.code, third.state, third.arrived) == (first.code, "scored", NOW)
+    assert scan(board, str(uploads), now=NOW + timedelta(hours=3), again=True) == []
     assert len(status_of(board, NOW).submissions) == 1
-    assert status_of(with_files(board, 2), NOW).to_be_sent_again == []
-    assert scan(with_files(board, 2), str(uploads), now=NOW + timedelta(hours=2)) == []
-    assert status_of(board, NOW).to_be_sent_again == [receipt.code]
 
 
-def test_an_earlier_submission_of_the_same_name_does_not_count_as_sent_again(board, submission, tmp_path):
-    submission("ann")
-    (first,) = scan(with_files(board, 1), str(tmp_path / "uploads"), now=NOW)
-    submission("ann", variants=("k=1", "k=2"))
-    (second,) = scan(with_files(board, 1), str(tmp_path / "uploads"), now=NOW + timedelta(hours=1))
-    assert (first.state, second.state) == ("scored", "rejected")
-    assert status_of(board, NOW).to_be_sent_again == [second.code]
+def test_a_path_with_a_content_that_is_known_is_looked_at_once(sqlite_board, submission, tmp_path):
+    source = submission("ann")
+    shutil.make_archive(str(source), "zip", source)
+    receipts = scan(sqlite_board, str(tmp_path / "uploads"), now=NOW)
+    assert {receipt.code for receipt in receipts} == {receipts[0].code}
+    assert scan(sqlite_board, str(tmp_path / "uploads"), now=NOW) == []
 
 
 def test_a_quota_is_kept_in_the_order_of_names(board, submission, tmp_path):

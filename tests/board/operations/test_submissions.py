@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from samples import NOW, ON_BOTH, count, output
+from samples import NOW, ON_BOTH, count
 from sqlalchemy import select
 
 from geval_py.board import site
@@ -113,17 +113,6 @@ def test_the_receipt(sqlite_board, submission):
     )
 
 
-def test_the_same_content_packed_otherwise_is_one_evaluation(board, submission, tmp_path):
-    import gzip
-
-    add(board, str(submission("Ann")), now=NOW)
-    folder = tmp_path / "uploads" / "Bob" / "test-A"
-    folder.mkdir(parents=True)
-    (folder / "out.tsv.gz").write_bytes(gzip.compress(output("test-A", 0.5).encode()))
-    add(board, str(folder.parent), now=NOW)
-    assert [count(board, table) for table in (files, scores, evaluations)] == [2, 4, 2]
-
-
 def test_a_malformed_one_is_rejected_and_kept_with_its_problems(board, submission):
     source = submission("Ann", lines=3)
     receipt = add(board, str(source), now=NOW)
@@ -157,6 +146,7 @@ def test_what_failed_is_tried_again_even_if_the_quota_was_used_up_since(board, s
     assert add(board, str(submission("Ann", seed=2, folder="later")), now=NOW).state == "scored"
     again = add(board, source, now=NOW)
     assert (again.code, again.state, again.reason, again.cost) == (code, "scored", "", 1)
+    assert status_of(board, NOW).outdated == {}
 
 
 def test_what_was_received_and_cannot_be_received_any_more_is_known(board, submission, sandbox_jobs, tmp_path):
@@ -169,16 +159,8 @@ def test_what_was_received_and_cannot_be_received_any_more_is_known(board, submi
     sandbox_jobs.unopened.add("Ann.zip")
     again = add(board, source, now=NOW)
     assert (again.code, again.state) == (code, "scored")
-    assert again.note == "the same content was added before: this is its receipt"
+    assert again.note == f"this is the submission {code} of 2027-01-10T12:00:00Z again"
     assert count(board, submissions) == 1
-
-
-def test_what_fails_where_it_was_rejected_before_need_not_be_sent_again(sqlite_board, submission, sandbox_jobs):
-    board = replace(sqlite_board, settings=replace(sqlite_board.settings, variants=1))
-    source = str(submission("Ann", variants=("k=1", "k=2")))
-    assert (add(board, source, now=NOW).state, status_of(board, NOW).to_be_sent_again) == ("rejected", [])
-    sandbox_jobs.unopened.add("Ann")
-    assert (add(board, source, now=NOW).state, status_of(board, NOW).to_be_sent_again) == ("rejected", [])
 
 
 def test_a_quota_is_said_before_anything_is_scored(board, submission, sandbox_jobs):
@@ -243,7 +225,8 @@ def test_what_was_withdrawn_and_is_sent_again_is_told_to_be_withdrawn(sqlite_boa
     moderating.withdraw(sqlite_board, receipt.code, "it used the answers", NOW)
     again = add(sqlite_board, str(submission("Ann")), now=NOW)
     assert (again.code, again.state, again.reason) == (receipt.code, "withdrawn", "")
-    assert again.note == "the same content was added before, and withdrawn by the organiser: it is not ranked"
+    before = f"this is the submission {receipt.code} of 2027-01-10T12:00:00Z again"
+    assert again.note == f"{before}, which was withdrawn by the organiser: it is not ranked"
     assert "it used the answers" not in str(again)
     assert len(stored(sqlite_board)) == 1
 

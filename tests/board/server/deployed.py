@@ -14,12 +14,12 @@ from pathlib import Path
 
 from sqlalchemy import func, select, text
 
-from geval_py.board.database.schema import blobs, files, jobs, submissions, submitters
+from geval_py.board.database.schema import FAILED, REJECTED, SCORED, WAITING, blobs, files, submissions, submitters
 from geval_py.board.database.store import Board, write_content
-from geval_py.board.operations.receipts import OPEN, quota_used
+from geval_py.board.operations.receipts import quota_used
 from geval_py.board.people import accounts, secrets, sign_in
 from geval_py.board.people.store import accounts_of
-from geval_py.board.server import queue, signed_receipts
+from geval_py.board.server import signed_receipts
 from geval_py.board.server.live import PROGRAM
 
 HOST = "127.0.0.1"
@@ -158,36 +158,34 @@ def check_invariants(board, given=(), *, is_idle=True):
         if connection.dialect.name == "sqlite":
             assert connection.execute(text("PRAGMA integrity_check")).scalar() == "ok"
             assert connection.execute(text("PRAGMA foreign_key_check")).all() == []
-        rows = connection.execute(select(jobs).where(jobs.c.kind == queue.UPLOAD).order_by(jobs.c.id)).all()
-        stored = {row.number: row for row in rows}
+        rows = connection.execute(select(submissions).order_by(submissions.c.id)).all()
+        stored = {row.code: row for row in rows}
         for receipt in given:  # no receipt without its upload
             told = signed_receipts.verify("a receipt", receipt, key)
             assert stored[told["number"]].receipt == receipt
-        found = {row.id: row for row in connection.execute(select(submissions))}
         for row in rows:
-            _check_upload(connection, row, found)
-        _check_once(rows, found)
+            _check_upload(connection, row, key)
+        alive = [(row.submitter_id, row.sha256) for row in rows if row.state != FAILED and not row.trial]
+        assert len(set(alive)) == len(alive)
         needed = {digest for (digest,) in connection.execute(select(files.c.sha256))}
-        needed |= {row.sha256 for row in rows if row.state in OPEN or (row.state == "failed" and not row.dry)}
+        needed |= {row.sha256 for row in rows if row.state in (WAITING, FAILED) and not (row.trial and row.ended)}
         assert {digest for (digest,) in connection.execute(select(blobs.c.sha256))} == needed
-        _check_quota(connection, board, rows, found)
+        _check_quota(connection, board, rows)
     states = [row.state for row in rows]
-    assert not (is_idle and set(OPEN) & set(states))
+    assert not (is_idle and WAITING in states)
     return {state: states.count(state) for state in sorted(set(states))}
 
 
-def _check_upload(connection, row, found):
+def _check_upload(connection, row, key):
     """Look at one upload: its receipt, its content, and what it became."""
-    told = json.loads(row.receipt)
-    assert (told["number"], told["sha256"], told["bytes"]) == (row.number, row.sha256, row.bytes)
-    assert datetime.fromisoformat(told["arrived"]) == row.arrived
-    assert (row.submission_id is not None) == (row.state == "done" and not row.dry)
-    if row.state in OPEN:
+    if not row.trial:
+        told = signed_receipts.verify("a receipt", row.receipt, key)
+        assert (told["number"], told["sha256"], told["bytes"]) == (row.code, row.sha256, row.bytes)
+        assert datetime.fromisoformat(told["arrived"]) == row.arrived
+    if row.state == WAITING:
         assert content_of(connection, row.sha256) == row.bytes
-    if row.submission_id is not None:
-        one = found[row.submission_id]
-        assert (one.submitter_id, one.arrived) == (row.submitter_id, row.arrived)
-        own = connection.execute(select(files.c.sha256).where(files.c.submission_id == one.id)).scalars().all()
+    if row.state == SCORED:
+        own = connection.execute(select(files.c.sha256).where(files.c.submission_id == row.id)).scalars().all()
         assert row.sha256 in own
 
 
@@ -201,29 +199,21 @@ def content_of(connection, digest):
         os.unlink(place)
 
 
-def _check_once(rows, found):
-    """Look whether each upload is one submission, and no file of a team is two."""
-    assert sorted(row.submission_id for row in rows if row.submission_id is not None) == sorted(found)
-    assert len({row.code for row in found.values()}) == len(found)
-    alive = [(row.submitter_id, row.sha256) for row in rows if row.state in (*OPEN, "done") and not row.dry]
-    assert len(set(alive)) == len(alive)
-
-
-def _check_quota(connection, board, rows, found):
+def _check_quota(connection, board, rows):
     """Look whether each team has spent its scored and rejected submissions, and what waits, and nothing else."""
     for (team,) in connection.execute(select(submitters.c.id)):
         days = {row.arrived.date(): row.arrived for row in rows if row.submitter_id == team}.values()
         used = [quota_used(connection, board.settings, team, moment, with_uploads=True) for moment in days]
-        waiting = [row for row in rows if row.submitter_id == team and row.state in OPEN and not row.dry]
-        spent = [row for row in found.values() if row.submitter_id == team and row.state in ("scored", "rejected")]
-        assert sum(used) == len(waiting) + len(spent)
+        own = [row for row in rows if row.submitter_id == team and not row.trial]
+        assert sum(used) == len([row for row in own if row.state in (WAITING, SCORED, REJECTED)])
         assert not board.settings.submissions_a_day or max(used, default=0) <= board.settings.submissions_a_day
 
 
 def waiting(board):
     """Return how many uploads wait."""
     with board.reading() as connection:
-        return connection.execute(select(func.count()).select_from(jobs).where(jobs.c.state.in_(OPEN))).scalar_one()
+        query = select(func.count()).where(submissions.c.state == WAITING)
+        return connection.execute(query).scalar_one()
 
 
 def drained(board, seconds=120):

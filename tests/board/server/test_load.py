@@ -40,7 +40,7 @@ def test_readers_and_uploaders_at_a_deadline(board, contents, size, tmp_path):
     """Each upload has a receipt, none is lost or double, and each page is the reader's own."""
     found = put_load(board, contents, size, tmp_path)
     assert found.states == ["scored"] * size.uploaders
-    assert check_invariants(board, found.receipts) == {"done": size.uploaders}
+    assert check_invariants(board, found.receipts) == {"scored": size.uploaders}
     assert found.pages["failed"] == 0
 
 
@@ -132,5 +132,5 @@ def test_slow_connections_do_not_stop_good_ones(sqlite_board, tmp_path, number):
         while send(own, slow, output("test-A", 0.5))[0] == 429:
             time.sleep(0.1)
         drained(sqlite_board)
-    assert check_invariants(sqlite_board) == {"done": 21}
+    assert check_invariants(sqlite_board) == {"scored": 21}
     print(f"{connections.most} of {number} slow; an upload and a page: {max(times):.2f} s; open files: {files}")

@@ -11,7 +11,7 @@ from sqlalchemy import func, select, update
 from test_accounts import OUT, invited, opened, team
 from test_several import folder, several
 
-from geval_py.board.database.schema import exceptions, jobs, submitters
+from geval_py.board.database.schema import exceptions, submissions, submitters
 from geval_py.board.database.store import Board
 from geval_py.board.operations.teams import extend, submitter_id
 from geval_py.board.people import accounts as people
@@ -204,12 +204,14 @@ def test_two_teams_are_merged_with_all_they_have(served, change):
         "geval: the team `\u042c\u043e\u042c` looks like the team `bob`; give the same name, or one that differs more\n"
     )
     with served.board.writing() as connection:
-        connection.execute(update(jobs).where(jobs.c.number == waiting).values(leased_until=served.clock()))
+        connection.execute(
+            update(submissions).where(submissions.c.code == waiting).values(leased_until=served.clock())
+        )
     assert change("anna", "--merge-into", "bob")[2] == (
         "geval: an upload of the team is being checked; try again in a minute\n"
     )
     with served.board.writing() as connection:
-        connection.execute(update(jobs).values(leased_until=None))
+        connection.execute(update(submissions).values(leased_until=None))
     assert change("anna", "--merge-into", "bob") == (0, "", "")
     served.work()
     assert places(served) == [(1, "bob")]
@@ -222,7 +224,7 @@ def test_two_teams_are_merged_with_all_they_have(served, change):
         }  # fmt: skip
         assert program.put(OUT, output("test-A", 0.7)).status_code == 429
     assert team(member) == "bob"
-    assert served.rows(select(func.count()).select_from(jobs)) == [3]
+    assert served.rows(select(func.count()).select_from(submissions)) == [3]
 
 
 def test_namesakes_of_two_teams_are_not_merged(served, change):

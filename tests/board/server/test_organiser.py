@@ -8,7 +8,7 @@ from samples import NOW, ON_BOTH, output
 from serving import ADDRESS, set_keys
 from sqlalchemy import select
 
-from geval_py.board.database.schema import jobs, submissions
+from geval_py.board.database.schema import rescorings, submissions
 from geval_py.board.operations import audit
 from geval_py.board.people import accounts, sign_in
 from geval_py.board.server import queue
@@ -235,7 +235,7 @@ def test_an_organiser_rescores(served, organiser):
         again = organiser.post(f"{HOME}/rescore", data=form)
         assert (again.status_code, "a rescoring is waiting or running already" in again.text) == (422, True)
         assert served.work() == 1
-        return served.rows(select(jobs.c.dry, jobs.c.state, jobs.c.reason).order_by(jobs.c.id.desc()))[0]
+        return served.rows(select(*rescorings.c["dry", "state", "reason"]).order_by(rescorings.c.id.desc()))[0]
 
     changed = "again: 2, because the challenge, its answers or the seed changed\nno place"
     assert rescored(dry="yes") == (True, "done", f"to be scored {changed} would change\n")
@@ -248,7 +248,7 @@ def test_a_rescoring_that_cannot_be_done_fails_with_its_reason(served, organiser
     served.send("anna", GOOD)
     Path(served.board.settings.answers, "test-A", "expected.tsv").unlink()
     organiser.post(f"{HOME}/rescore")
-    for _ in range(queue.MAX_LEASES):
+    for _ in range(queue.MAX_TRIES):
         served.work()
         served.clock.wait(minutes=10)
     home = organiser.get(HOME).text

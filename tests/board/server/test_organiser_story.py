@@ -108,7 +108,7 @@ class Person:
             {"name": "out.tsv", "mimeType": "text/plain", "buffer": text.encode()}
         )
         self.press("Send")
-        expect(self.page).to_have_url(re.compile("/me/uploads/[0-9a-f]{16}$"))
+        expect(self.page).to_have_url(re.compile("/me/uploads/[0-9a-f]{12}$"))
         expect(self.page.get_by_role("status").locator(".state")).to_have_text("scored", timeout=30_000)
         return self.page.locator("a[href*='submissions/']").first.inner_text()
 

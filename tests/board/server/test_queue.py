@@ -1,7 +1,8 @@
-"""The queue: leases, deaths, fairness; a job is done once, whoever dies."""
+"""The queue: leases, deaths, fairness; an upload is done once, whoever dies."""
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ from serving import Clock, set_keys
 from sqlalchemy import func, insert, select, update
 
 from geval_py.board.database import store
-from geval_py.board.database.schema import blobs, jobs, submissions, submitters
+from geval_py.board.database.schema import WAITING, blobs, submissions, submitters
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.intake import sandbox
 from geval_py.board.operations import scheduler
@@ -34,16 +35,18 @@ def teams(board, names):
 
 
 def enqueue(board, submitter_id, now=NOW):
-    """Add the job of an upload without content; gives its id."""
+    """Add an upload without content; gives its id."""
+    values = dict.fromkeys(("name", "source", "charge", "scorer", "digest"), "")
+    values |= {"tags": [], "params": {}, "links": [], "problems": [], "sha256": "0" * 64, "state": WAITING}
+    values |= dict.fromkeys(("arrived", "added", "due"), now) | {"code": os.urandom(6).hex()}
     with board.writing() as connection:
-        return queue.enqueue(
-            connection, queue.UPLOAD, now, submitter_id=submitter_id, name="out.tsv", sha256="0" * 64
-        )
+        new = insert(submissions).values(values | {"submitter_id": submitter_id})
+        return connection.execute(new.returning(submissions.c.id)).scalar_one()
 
 
-def finish(board, job, now=NOW):
+def finish(board, job):
     with board.writing() as connection:
-        return queue.finish(connection, job, now)
+        return queue.finish(connection, job, state="done")
 
 
 @ON_BOTH
@@ -56,7 +59,7 @@ def test_nobody_waits_for_the_hundred_jobs_of_another(board):
     for _ in range(4):
         job = queue.lease(board, clock())
         order.append(job.id)
-        finish(board, job, clock())
+        finish(board, job)
         clock.wait(seconds=1)
     assert order.index(own) == 1
 
@@ -74,7 +77,7 @@ def test_a_team_has_one_job_at_a_time_in_its_order(board):
     clock = Clock()
     clock.wait(seconds=queue.PAUSE_SECONDS)
     again = queue.lease(board, clock())
-    assert (again.id, again.lease) == (first, 2)
+    assert (again.id, again.tries) == (first, 2)
     assert finish(board, again)
     assert queue.lease(board, clock()).id == second
 
@@ -84,13 +87,13 @@ def test_a_job_whose_worker_died_is_leased_again_and_then_fails(board):
     (team,) = teams(board, ["team"])
     enqueue(board, team)
     clock, leases = Clock(), []
-    for _ in range(3):
+    for _ in range(queue.MAX_TRIES + 1):
         leases.append(queue.lease(board, clock()))
         assert queue.lease(board, clock()) is None
         clock.wait(seconds=queue.LEASE_SECONDS + 1)
-    assert [job.is_dead for job in leases] == [False, False, True]
+    assert [job.is_dead for job in leases] == [False] * queue.MAX_TRIES + [True]
     assert not finish(board, leases[0])  # it comes back from the dead, and has lost its lease
-    assert finish(board, leases[2])
+    assert finish(board, leases[-1])
 
 
 @ON_BOTH
@@ -100,18 +103,15 @@ def test_an_upload_with_which_a_worker_died_is_leased_alone(board):
     clock = Clock()
     queue.lease(board, clock())
     clock.wait(seconds=queue.LEASE_SECONDS + 1)
-    assert queue.lease(board, clock(), alone=False).lease == 0  # it was not leased
+    assert queue.lease(board, clock(), alone=False).tries == 0  # it was not leased
     again = queue.lease(board, clock())
-    assert (again.deaths, again.needs_alone) == (1, True)
+    assert (again.tries, again.needs_alone) == (2, True)
     with queue.changing(board) as connection:
         queue.put_back(connection, again, clock())
     new = enqueue(board, second, clock())
     assert queue.lease(board, clock(), alone=False).id == new
-    assert queue.lease(board, clock(), alone=False).lease == 0  # it was not leased
-    again = queue.lease(board, clock())
-    clock.wait(seconds=queue.LEASE_SECONDS + 1)
-    dead = [queue.lease(board, clock(), alone=False) for _ in range(2)]
-    assert [job.is_dead for job in dead if job and job.lease] == [True]  # it is only to fail
+    assert queue.lease(board, clock(), alone=False).tries == 0  # it was not leased
+    assert queue.lease(board, clock()).id != new
 
 
 def test_a_renewed_lease_lasts(board):
@@ -142,14 +142,14 @@ def test_the_longest_pause_after_an_error_is_kept(board):
     (team,) = teams(board, ["team"])
     enqueue(board, team)
     clock = Clock()
-    for lease in range(1, queue.MAX_LEASES):
+    for lease in range(1, queue.MAX_TRIES):
         job = queue.lease(board, clock())
         with queue.changing(board) as connection:
             queue.put_back(connection, job, clock(), "the disk is full")
         clock.wait(seconds=queue.PAUSE_SECONDS * 2 ** (lease - 1) - 1)
         assert queue.lease(board, clock()) is None
         clock.wait(seconds=1)
-    assert queue.lease(board, clock()).lease == queue.MAX_LEASES
+    assert queue.lease(board, clock()).tries == queue.MAX_TRIES
 
 
 # Workers
@@ -161,7 +161,15 @@ def sent(served, number=1, name="anna"):
 
 
 def states(served):
-    return served.rows(select(jobs.c.state).order_by(jobs.c.id))
+    return served.rows(select(submissions.c.state).order_by(submissions.c.id))
+
+
+def let_workers_die(served):
+    """Let workers die until an upload fails."""
+    for _ in range(queue.MAX_TRIES):
+        queue.lease(served.board, served.clock())
+        served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    served.work()
 
 
 def test_a_worker_that_loses_its_lease_stores_nothing(served, monkeypatch):
@@ -170,28 +178,27 @@ def test_a_worker_that_loses_its_lease_stores_nothing(served, monkeypatch):
 
     def slow(*words, **more):
         with served.board.writing() as connection:  # another worker took the job meanwhile
-            connection.execute(update(jobs).values(lease=jobs.c.lease + 1))
+            connection.execute(update(submissions).values(tries=submissions.c.tries + 1))
         return run(*words, **more)
 
     with monkeypatch.context() as patch:
         patch.setattr(sandbox, "run_in_sandbox", slow)
         Worker(served.board.folder, at_once=1, clock=served.clock).run(until_idle=True)
-    assert states(served) == ["leased"]  # by the other
+    assert states(served) == ["waiting"]  # leased by the other
     served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
     assert served.work() == 1
-    assert states(served) == ["done"]
-    assert count(served.board, submissions) == 1
+    assert states(served) == ["scored"]
 
 
 def test_an_upload_whose_workers_died_fails_and_costs_nothing(served):
     program, (number,) = sent(served)
-    for _ in range(2):
-        queue.lease(served.board, served.clock())
-        served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
-    served.work()
+    let_workers_die(served)
     told = program.get(f"/api/uploads/{number}").json()
-    assert (told["state"], told["reason"], told["cost"]) == ("failed", "its worker died twice", 0)
-    assert program.put(OUT, output("test-A", 0.5, 0)).status_code == 201  # it may be sent again
+    assert (told["state"], told["reason"], told["cost"]) == ("failed", "its worker died 6 times", 0)
+    again = program.put(OUT, output("test-A", 0.5, 0))  # it may be sent again, and keeps its place
+    assert (again.status_code, again.json()["number"], states(served)) == (200, number, ["waiting"])
+    served.work()
+    assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
 
 
 @ON_BOTH
@@ -199,10 +206,7 @@ def test_an_upload_whose_workers_died_fails_and_costs_nothing(served):
 def test_an_upload_that_failed_is_tried_again_with_its_arrival(served, geval, monkeypatch, way):
     program, (number,) = sent(served)
     before = program.get(f"/api/uploads/{number}").json()
-    for _ in range(2):
-        queue.lease(served.board, served.clock())
-        served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
-    served.work()
+    let_workers_die(served)
     assert states(served) == ["failed"]
     if way == "button":
         organiser = served.signed_in("olga", role="organiser")
@@ -211,8 +215,8 @@ def test_an_upload_that_failed_is_tried_again_with_its_arrival(served, geval, mo
     else:
         monkeypatch.setattr(submission_commands, "now", served.clock)
         words = "board", "rescore", served.board.folder, "--again"
-        assert geval(*words, "--dry-run") == (0, "to be put back into the queue: 1 failed upload\n", "")
-        assert geval(*words) == (0, "put back into the queue: 1 failed upload\n", "")
+        assert geval(*words, "--dry-run") == (0, "nothing is out of date\nto wait again: 1 failed upload\n", "")
+        assert geval(*words) == (0, "nothing is out of date\nwait again: 1 failed upload\n", "")
     assert states(served) == ["waiting"]
     served.work()
     told = program.get(f"/api/uploads/{number}").json()
@@ -236,12 +240,9 @@ def test_a_submission_that_failed_is_tried_again_from_its_upload(served, geval, 
 def test_the_contents_of_ten_failed_uploads_of_a_team_are_kept(served):
     for number in range(12):
         served.token("anna").put(OUT, output("test-A", 0.5, number))
-        for _ in range(2):
-            queue.lease(served.board, served.clock())
-            served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
-        served.work()
+        let_workers_die(served)
     assert states(served) == ["failed"] * 12
-    kept = served.rows(select(jobs.c.sha256).order_by(jobs.c.id))[2:]
+    kept = served.rows(select(submissions.c.sha256).order_by(submissions.c.id))[2:]
     assert set(served.rows(select(blobs.c.sha256))) == set(kept)
 
 
@@ -272,13 +273,14 @@ def test_an_upload_that_ends_workers_fails_alone(served):
     for _ in range(3):
         queue.lease(served.board, served.clock())
     ends = []
-    for name in ("dan", "eve"):
+    for name in ("dan", "eve", *[""] * (queue.MAX_TRIES - 2)):
         served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
-        sent(served, name=name)
+        if name:
+            sent(served, name=name)
         command = [sys.executable, "-c", KILLED, served.board.folder, served.clock().isoformat()]
         ends.append(subprocess.run(command).returncode)
-    assert ends == [9, 0]
-    assert states(served) == ["failed", "done", "done", "done", "done"]
+    assert ends == [9] * (queue.MAX_TRIES - 1) + [0]
+    assert states(served) == ["failed", "scored", "scored", "scored", "scored"]
 
 
 def test_an_error_is_tried_again_later_and_at_last_fails(served, monkeypatch):
@@ -288,9 +290,9 @@ def test_an_error_is_tried_again_later_and_at_last_fails(served, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(queue_of_uploads, "place_of", broken)
-    for lease in range(1, queue.MAX_LEASES + 1):
+    for lease in range(1, queue.MAX_TRIES + 1):
         assert served.work() == 1
-        assert states(served) == (["waiting"] if lease < queue.MAX_LEASES else ["failed"])
+        assert states(served) == (["waiting"] if lease < queue.MAX_TRIES else ["failed"])
         served.clock.wait(seconds=queue.PAUSE_SECONDS * 2**lease)
     told = program.get(f"/api/uploads/{number}").json()
     assert (told["state"], told["reason"]) == ("failed", "[Errno 28] No space left on device")
@@ -302,7 +304,7 @@ def test_the_content_of_an_upload_stays_as_long_as_it_is_needed(served):
     sent(served, 2)
     sent(served, 1, "bob")  # the same file as anna's first
     served.work()
-    assert states(served) == ["done", "done", "done"]
+    assert states(served) == ["scored", "scored", "scored"]
     assert len(set(served.rows(select(blobs.c.sha256)))) == 2  # the files of the submissions
 
 
@@ -336,8 +338,8 @@ def test_a_worker_waits_for_a_database_that_is_away(served, monkeypatch, sandbox
     thread.start()
     thread.join(30)
     assert (len(tried), len(sandbox_jobs.scored)) == (3, 1)
-    assert states(served) == ["done"]
-    assert served.rows(select(jobs.c.lease)) == [1]
+    assert states(served) == ["scored"]
+    assert served.rows(select(submissions.c.tries)) == [1]
 
 
 def stored_together(served, monkeypatch, wait):
@@ -348,8 +350,10 @@ def stored_together(served, monkeypatch, wait):
     monkeypatch.setattr(sandbox, "run_in_sandbox", lambda *words, **more: wait() or run(*words, **more))
     ticks = map(datetime.fromtimestamp, itertools.count(NOW.timestamp()), itertools.repeat(UTC))
     assert Worker(served.board.folder, at_once=4, clock=lambda: next(ticks)).run(until_idle=True) == 4
-    assert states(served) == ["done"] * 4
-    return served.rows(select(func.count()).select_from(jobs).group_by(jobs.c.ended).order_by(jobs.c.ended))
+    assert states(served) == ["scored"] * 4
+    return served.rows(
+        select(func.count(submissions.c.id)).group_by(submissions.c.ended).order_by(submissions.c.ended)
+    )
 
 
 def test_jobs_that_finish_together_are_stored_together(served, monkeypatch):
@@ -364,7 +368,7 @@ def test_no_finished_job_waits_for_one_that_takes_long(served, monkeypatch):
     def wait():
         ends = time.monotonic() + 30
         if next(first, False):
-            while states(served).count("done") < 3 and time.monotonic() < ends:
+            while states(served).count("scored") < 3 and time.monotonic() < ends:
                 time.sleep(0.01)
 
     *others, last = stored_together(served, monkeypatch, wait)
@@ -392,7 +396,7 @@ def test_a_trial_is_checked_as_in_its_phase(served):
 def test_a_worker_works_with_children_too(served):
     sent(served, 2)
     assert served.work() == 2
-    assert states(served) == ["done", "done"]
+    assert states(served) == ["scored", "scored"]
 
 
 def test_the_status_of_a_board_tells_of_its_queue(served, geval, monkeypatch):

@@ -12,7 +12,7 @@ from deployed import HOST, Process, ask, serving, tokens, unused_port
 from samples import output
 from sqlalchemy import select
 
-from geval_py.board.database.schema import jobs
+from geval_py.board.database.schema import submissions
 
 pytestmark = pytest.mark.no_cover
 GOOD = output("test-A", 0.5).encode()
@@ -53,7 +53,7 @@ def test_an_upload_finishes_while_the_server_stops(sqlite_board):
         assert connection.getresponse().status == 201
         stopping.join(60)
     with sqlite_board.reading() as connection:
-        assert connection.execute(select(jobs.c.state)).scalars().all() == ["waiting"]
+        assert connection.execute(select(submissions.c.state)).scalars().all() == ["waiting"]
 
 
 def mode(path):

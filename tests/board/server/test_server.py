@@ -11,12 +11,12 @@ from samples import NOW, ON_BOTH, count, output, words_of
 from serving import ADDRESS, Served, run, set_keys
 from sqlalchemy import select, update
 
-from geval_py.board.database.schema import blobs, jobs, submissions
+from geval_py.board.database.schema import blobs, submissions
 from geval_py.board.people import secrets as people_secrets
 from geval_py.board.people.schema import account_log as audit
 from geval_py.board.people.schema import accounts as accounts_table
 from geval_py.board.people.schema import secrets
-from geval_py.board.server import queue, signed_receipts
+from geval_py.board.server import signed_receipts
 
 GOOD = output("test-A", 0.5)
 BAD = GOOD.replace(" :", " ;", 1)
@@ -193,7 +193,7 @@ def test_a_board_is_served_below_the_path_of_its_address(board, tmp_path):
     assert "; Path=/course/gap; SameSite=lax; Secure" in answer.headers["set-cookie"]
     browser.cookies.set("__Secure-geval", re.search("=([^;]+)", answer.headers["set-cookie"])[1])
     sent = browser.post(f"{at}/me/upload", files={"file": ("out.tsv", GOOD)}, data={"test": "test-A"})
-    number = re.fullmatch(rf"{at}/me/uploads/([0-9a-f]{{16}})", sent.headers["location"])[1]
+    number = re.fullmatch(rf"{at}/me/uploads/([0-9a-f]{{12}})", sent.headers["location"])[1]
     token = re.search(r"<code>([\w-]{43})</code>", browser.post(f"{at}/me/tokens", data={"name": "a"}).text)[1]
     program = served.browser()
     program._headers = {"Authorization": f"Bearer {token}"}
@@ -323,7 +323,7 @@ def test_a_trial_is_checked_and_counts_for_nothing(served):
     numbers = [program.put(f"{OUT}&dry=yes", text).json()["number"] for text in (GOOD, BAD)]
     served.work()
     assert [state(program, number)["state"] for number in numbers] == ["done", "rejected"]
-    assert count(served.board, submissions) == 0
+    assert served.rows(select(submissions.c.trial)) == [True, True]
     assert count(served.board, blobs) == 0
     assert program.put(OUT, GOOD).status_code == 201  # the quota is whole
 
@@ -334,8 +334,62 @@ def test_the_same_file_again_is_the_same_upload(served):
     again = program.put(OUT, GOOD)
     assert (first.status_code, again.status_code) == (201, 200)
     assert first.json()["receipt"] == again.json()["receipt"]
-    assert again.json()["note"] == "the same file was uploaded before: this is its receipt"
-    assert count(served.board, jobs) == 1
+    number = first.json()["number"]
+    assert again.json()["note"] == f"this is the submission {number} of 2027-01-10T12:00:00Z again"
+    assert count(served.board, submissions) == 1
+
+
+def test_the_same_content_in_another_archive_is_refused_and_costs_nothing(served):
+    """What it is can be known only once it is opened."""
+    set_keys(served.board, submissions_a_day=2)
+    program = served.token("anna")
+    first = program.put(OUT, GOOD).json()["number"]
+    other = program.put("/upload/team.zip", archive({"test-A/out.tsv": GOOD})).json()
+    assert other["note"] == ""
+    served.work()
+    told = state(program, other["number"])
+    assert (told["state"], told["code"], told["cost"]) == ("refused", "", 0)
+    assert told["reason"] == f"this is the submission {first} of 2027-01-10T12:00:00Z again"
+    assert told["quota"]["used"] == 1
+
+
+def test_the_same_file_in_a_later_phase_is_a_new_submission(served):
+    set_keys(
+        served.board, phases="[{name: dev, until: 2027-01-11T00:00:00Z}, {name: final, until: 2027-02-01T00:00:00Z}]"
+    )
+    program = served.token("anna")
+    first = program.put(OUT, GOOD).json()
+    served.clock.wait(days=2)
+    second = program.put(OUT, GOOD)
+    assert (second.status_code, second.json()["number"] != first["number"]) == (201, True)
+    assert second.json()["note"] == "the same was sent in another phase; it is entered in phase final"
+    served.work()
+    assert [state(program, one["number"])["state"] for one in (first, second.json())] == ["scored", "scored"]
+
+
+def test_an_upload_is_not_dated_before_the_newest_submission(served):
+    """The clock was set back; the quota, phases and order of what came before stay as they are."""
+    program = served.token("anna")
+    program.put(OUT, GOOD)
+    served.clock.wait(hours=-30)
+    told = state(program, program.put(OUT, output("test-A", 0.6)).json()["number"])
+    assert told["arrived"] == "2027-01-10T12:00:00Z"
+    assert served.work() == 2
+
+
+def test_what_a_limit_kept_out_is_accepted_once_it_is_larger(served):
+    set_keys(served.board, limits="{files: 1}", submissions_a_day=1)
+    program = served.token("anna")
+    packed = archive({"test-A/out.tsv": GOOD, "dev-0/out.tsv": output("dev-0", 0.4)})
+    first = program.put("/upload/team.zip", packed).json()
+    served.work()
+    assert state(program, first["number"])["state"] == "rejected"
+    set_keys(served.board, limits="{files: 2}")
+    again = program.put("/upload/team.zip", packed)
+    assert (again.status_code, again.json()["receipt"]) == (200, first["receipt"])
+    served.work()
+    told = state(program, first["number"])
+    assert (told["state"], told["cost"], told["quota"]["used"]) == ("scored", 1, 1)
 
 
 @ON_BOTH
@@ -390,7 +444,7 @@ def test_names_that_are_refused(served, path, reason):
     answer = served.token("anna").put(path, GOOD)
     assert answer.status_code in (403, 404, 405)
     assert reason is None or answer.json()["error"] == reason
-    assert count(served.board, jobs) == 0
+    assert count(served.board, submissions) == 0
 
 
 def test_a_reader_may_not_submit(served):
@@ -495,7 +549,7 @@ def test_an_upload_that_is_cut_off_leaves_nothing(served, tmp_path, cut):
     token = served.token("anna")._headers["Authorization"].removeprefix("Bearer ")
     part = {"type": "http.request", "body": GOOD.encode()[:cut], "more_body": True}
     assert asked(served.app, [part, {"type": "http.disconnect"}], token) == 400
-    assert count(served.board, jobs) == count(served.board, blobs) == 0
+    assert count(served.board, submissions) == count(served.board, blobs) == 0
     assert [path.name for path in (tmp_path / "place").iterdir()] == []
     whole = {"type": "http.request", "body": GOOD.encode(), "more_body": False}
     assert asked(served.app, [whole], token) == 201
@@ -522,5 +576,5 @@ def test_status_tells_of_a_queue_that_stands(served, geval):
     served.clock.wait(minutes=10)
     assert served.browser().get("/healthz").json() == {"status": "fine", "waiting": 1}
     with served.board.writing() as connection:
-        connection.execute(update(jobs).values(state=queue.LEASED, leased_until=NOW - timedelta(minutes=1)))
+        connection.execute(update(submissions).values(leased_until=NOW - timedelta(minutes=1)))
     assert '"expired": 1' in geval("board", "status", served.board.folder, "--format", "json")[1]

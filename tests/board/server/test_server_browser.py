@@ -24,7 +24,7 @@ def drop(page, text):
     script = "text => { const data = new DataTransfer(); data.items.add(new File([text], 'out.tsv')); return data; }"
     page.dispatch_event("[data-send]", "drop", {"dataTransfer": page.evaluate_handle(script, text)})
     page.get_by_role("button", name="Send").click()
-    expect(page).to_have_url(re.compile("/me/uploads/[0-9a-f]{16}$"))
+    expect(page).to_have_url(re.compile("/me/uploads/[0-9a-f]{12}$"))
 
 
 @pytest.mark.parametrize(("screen", "width", "scheme"), SCREENS, ids=[one[0] for one in SCREENS])

@@ -36,9 +36,8 @@ from samples import on_both_with, output
 from serving import set_keys
 from sqlalchemy import select, update
 
-from geval_py.board.database.schema import jobs
+from geval_py.board.database.schema import WAITING, submissions
 from geval_py.board.operations import creation
-from geval_py.board.server import queue
 
 pytestmark = pytest.mark.no_cover
 TIMES = pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.long)])
@@ -89,14 +88,14 @@ class Senders:
         time_goes_by(board)
         drained(board)
         with board.reading() as connection:
-            assert len(connection.execute(select(jobs.c.id)).all()) == TEAMS * seeds
+            assert len(connection.execute(select(submissions.c.id)).all()) == TEAMS * seeds
 
 
 def time_goes_by(board):
     """Let the leases of killed workers be over, and what is to be tried again be due."""
     with board.writing() as connection:
-        connection.execute(update(jobs).where(jobs.c.state == queue.LEASED).values(leased_until=PAST))
-        connection.execute(update(jobs).where(jobs.c.state == queue.WAITING).values(due=PAST, deaths=0))
+        waits = submissions.c.state == WAITING
+        connection.execute(update(submissions).where(waits).values(due=PAST, tries=0, leased_until=None))
 
 
 def kill_workers(process):
@@ -189,12 +188,12 @@ def test_a_connection_that_is_cut_leaves_nothing(board, times, tmp_path):
             assert time.monotonic() < ends
             time.sleep(0.1)
         drained(board)
-        found = check_invariants(board).get("done", 0)
+        found = check_invariants(board).get("scored", 0)
         assert found <= len(whole)  # the server may see that it is cut before it has read it
         given = [send(port, secret, output("test-A", 0.5, number))[1]["receipt"] for number in range(times)]
         drained(board)
     assert process.said == f"geval: note: serving `{board.folder}` at http://{HOST}:{port}; press Ctrl-C to stop\n"
-    assert check_invariants(board, given) == {"done": times}
+    assert check_invariants(board, given) == {"scored": times}
     print(f"{times} connections cut, {len(whole)} of them after the last byte, {found} of which were accepted")
 
 
@@ -225,7 +224,7 @@ def test_two_servers_on_one_database(board, times):
         assert sorted(statuses) == [201] * 3 + [429] * 5
         drained(board)
     set_keys(board, submissions_a_day=0)  # the other teams had sent more
-    assert check_invariants(board, senders.receipts) == {"done": TEAMS * times + 3}
+    assert check_invariants(board, senders.receipts) == {"scored": TEAMS * times + 3}
 
 
 def send_number(secret, number, port):
@@ -290,7 +289,7 @@ def test_a_full_disk_in_the_middle_of_an_upload(filling, full, small_disk, times
         assert process.is_running
     assert not list(small_disk.glob("geval-*"))  # a site that was being built is given up with its server
     assert refused
-    assert check_invariants(board, given) == {"done": times}
+    assert check_invariants(board, given) == {"scored": times}
     print(f"{refused} of {times} uploads refused for a full disk of {full}, and accepted afterwards")
 
 

@@ -9,7 +9,7 @@ from samples import output, without_limits
 from serving import OWN, Browser, Clock, Several, set_keys
 from sqlalchemy import select
 
-from geval_py.board.database.schema import jobs, submissions
+from geval_py.board.database.schema import submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations import creation
 from geval_py.board.operations.submissions import add
@@ -247,7 +247,9 @@ def test_the_worker_serves_the_boards_in_turn(several):
 
     assert Worker(several.folder, at_once=1, clock=clock).run(until_idle=True) == 5
     started = [
-        (row.started, one.path) for one in several.server.boards for row in rows(one.board(), select(jobs.c.started))
+        (row.started, one.path)
+        for one in several.server.boards
+        for row in rows(one.board(), select(submissions.c.started))
     ]
     assert "/course/bible" in [path for _, path in sorted(started)[:2]]
 

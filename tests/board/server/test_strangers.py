@@ -15,7 +15,7 @@ from serving import OWN, Served, set_keys
 from sqlalchemy import select
 from starlette.routing import Route
 
-from geval_py.board.database.schema import audit, jobs
+from geval_py.board.database.schema import audit, submissions
 from geval_py.board.intake import sources
 from geval_py.board.people import secrets as people_secrets
 from geval_py.board.people.schema import account_log, secrets
@@ -71,14 +71,14 @@ def test_a_request_that_can_be_read_in_two_ways_is_not_read(served, address, tok
     answer = ask(address, PUT + token + headers + SMUGGLED)
     assert [one for one in statuses(answer) if one < 400] == []
     assert b"waiting" not in answer
-    assert count(served.board, jobs) == 0
+    assert count(served.board, submissions) == 0
 
 
 def test_a_body_with_a_length_and_chunks_ends_the_connection(served, address, token):
     """RFC 9112, section 6.1: such a request may be an attempt to smuggle another one past a proxy."""
     both = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     assert statuses(ask(address, PUT + token + both + SMUGGLED)) == [400]
-    assert count(served.board, jobs) == 0
+    assert count(served.board, submissions) == 0
 
 
 @pytest.mark.parametrize("request_head", [
@@ -98,7 +98,7 @@ def test_a_chunked_body_ends_at_the_limit(served, address, token):
     chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
     answer = ask(address, PUT + token + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 30)
     assert statuses(answer)[:1] in ([413], [])  # [] if the connection was reset before the answer was read
-    assert count(served.board, jobs) == 0
+    assert count(served.board, submissions) == 0
 
 
 FORM = b"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 100000\r\nConnection: close\r\n"
@@ -219,7 +219,7 @@ def test_a_name_makes_no_header(served, name):
     answer = served.token("anna").put(f"/upload/{name}?test=test-A%0d%0aX:%20y", GOOD)
     assert answer.status_code == 403
     assert "set-cookie" not in answer.headers
-    assert count(served.board, jobs) == 0
+    assert count(served.board, submissions) == 0
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_a_token_to_read_changes_nothing(served):
     for method, path in changes():
         answer = program.request(method, path)
         assert (answer.status_code, answer.headers.get("location")) in ((303, "/sign-in"), (401, None), (403, None))
-    assert count(served.board, jobs) == 0
+    assert count(served.board, submissions) == 0
 
 
 def changes():

@@ -6,7 +6,7 @@ from alembic import op
 
 from geval_py.board.database.schema import METADATA, board
 
-revision = "0001"
+revision = "0002"
 down_revision = None
 
 
