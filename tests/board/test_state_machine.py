@@ -289,7 +289,7 @@ class BoardMachine(Machine):
             data = path.read_bytes()
             values = {"sent_name": sent.name, "test": HIDDEN if is_single else "", "trial": dry}
             values |= {"sha256": sha256(data).hexdigest(), "bytes": len(data), "arrived": now}
-            accepted = uploads.accept(self.board, account, str(path), self.key, most=1_000_000, **values)
+            accepted = uploads.accept(self.board, account, str(path), self.key, **values)
             self.receipts += [accepted["receipt"]] if accepted["receipt"] else []
 
         self.perform(

@@ -10,8 +10,9 @@ from datetime import datetime
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, select, update
 
+from geval_py.board.database import schema
 from geval_py.board.database.schema import COUNTED, REFUSED, SCORED, Outputs, Submissions, submissions
 from geval_py.board.database.store import Board, mark_changed
 from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
@@ -160,12 +161,16 @@ def scan(
     def store_paths(ready: Sequence[Attempt], seconds: float | None) -> None:
         with board.writing(seconds) as connection:
             stored = {one.source: _store_path(connection, board, one) for one in ready}
-            refresh(connection, settings, now)
+            connection.execute(update(schema.board).values(disclosed_with=""))  # ranked at the end, or when read
+            mark_changed(connection)
         receipts.update(stored)
         if progress is not None:
             progress(len(receipts), len(new))
 
     scheduler.run(take, prepare_path, store_paths, patience=ORDER_SECONDS)
+    if receipts:
+        with board.writing() as connection:
+            refresh(connection, settings, now)
     return [receipts[one.source] for one in new]
 
 
