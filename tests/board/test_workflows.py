@@ -242,7 +242,7 @@ def test_what_is_merged_is_added_kept_and_published(runner, tmp_path):
         assert push in steps["Keep the database"]
         said.append(runner.run(steps["Keep the database"].replace(push, str(runner.origin)), **key))
         assert [status for status, _ in said] == [0] * 5, said
-    assert said[3][1].count("note        the same content was added before") == 1  # bob alone is new
+    assert said[3][1].count("note        this is the submission ") == 1  # bob alone is new
     assert [arrived(said[3][1], name) for name in ("ann", "bob")] == [
         "2025-01-20T11:00:00Z, as --at says",
         "2025-01-21T11:00:00Z, as --at says",
