@@ -120,7 +120,8 @@ def process(arguments: JsonDocument, limits: JsonDocument, place: str) -> JsonDo
             return {"problems": [], "reason": "", "scored": []}
         wanted = [(output.test, output.file, arguments["metrics"]) for output in parcel.outputs]
     problems = check(parcel, arguments, limits["bytes"])
-    problems += ({"rule": "note", "severity": "note", "path": parcel.name, "summary": note} for note in parcel.notes)
+    of_all = {"rule": "note", "name": "note", "severity": "note", "path": parcel.name, "count": 1, "share": 0.0}
+    problems += (of_all | {"summary": note, "places": []} for note in parcel.notes)
     errors = [problem for problem in problems if problem["severity"] == "error"]
     if errors:
         first, *others = errors
@@ -173,7 +174,7 @@ def check(parcel: Parcel, arguments: JsonDocument, max_bytes: int) -> list[JsonD
             raise _challenge_fault(checked.unreadable[0], output.test)
         for problem in checked.problems:
             renamed = replace(problem, path=output.file)
-            problems.append(problem_document(renamed) | {"text": "\n".join(problem_lines(renamed))})
+            problems.append(problem_document(renamed) | {"text": [*problem_lines(renamed)]})
     return problems
 
 
