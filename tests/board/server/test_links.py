@@ -18,7 +18,8 @@ SURE = {"sure": "yes"}
 @pytest.fixture(autouse=True)
 def one_clock(served, monkeypatch):
     """The commands have the clock of the server."""
-    monkeypatch.setattr("geval_py.cli.board.server.now", served.clock)
+    for module in ("server", "pages"):
+        monkeypatch.setattr(f"geval_py.cli.board.{module}.now", served.clock)
 
 
 def everything(served):
