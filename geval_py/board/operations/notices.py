@@ -15,6 +15,9 @@ from sqlalchemy import Connection, delete, insert
 
 from geval_py.board.database.schema import announcements, notices
 from geval_py.board.database.store import Board, mark_changed
+from geval_py.board.intake.identity import casefolded
+from geval_py.board.people.accounts import A, all_accounts
+from geval_py.board.people.store import accounts_of
 from geval_py.board.settings import BoardSettings
 from geval_py.errors import UsageError
 
@@ -54,6 +57,17 @@ def tell_of_upload(connection: Connection, settings: BoardSettings, upload: Any,
     _write_down(
         connection, upload.account, {"state": upload.state, "upload": upload.code, "file": upload.sent_name}, now
     )
+
+
+def tell_of_correction(connection: Connection, board: Board, teams: Iterable[str], now: datetime) -> None:
+    """Write down for the members of teams that a rescoring changed their score or place."""
+    if board.settings.server.mail is None:
+        return
+    keys = [casefolded(team) for team in teams]
+    with accounts_of(board).reading() as people:
+        members = all_accounts(people, A.team_key.in_(keys))
+    for member in members:
+        _write_down(connection, member.id, {"corrected": member.team}, now)
 
 
 def mail_invitation(connection: Connection, account: str, by: str, address: str, now: datetime) -> None:

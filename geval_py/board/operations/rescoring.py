@@ -23,23 +23,28 @@ from geval_py.board.database.schema import (
     FAILED,
     REJECTED,
     SCORED,
+    Disclosures,
     Evaluations,
     Files,
     Outputs,
     Scores,
     Submissions,
+    Submitters,
+    disclosures,
     evaluations,
     files,
     outputs,
     pick,
     scores,
     submissions,
+    submitters,
 )
 from geval_py.board.database.store import Board
 from geval_py.board.intake.receiving import outputs_of, test_by_folder
 from geval_py.board.intake.sandbox import process_parcel
 from geval_py.board.intake.sources import numbered_path
 from geval_py.board.operations import scheduler
+from geval_py.board.operations.notices import tell_of_correction
 from geval_py.board.operations.pipeline import current_evaluations, store_evaluations, store_result
 from geval_py.board.operations.receipts import Receipt, change_submission, charge_of, receipt_of
 from geval_py.board.operations.scheduler import Progress
@@ -142,7 +147,7 @@ def rescore(
             break
     with board.writing() as connection:
         refresh(connection, settings, now)
-        before = places(connection, settings, now)
+        before, scores_before = places(connection, settings, now), shown_scores(connection)
         left = outdated(connection, settings, references, again=again)  # another run may have replaced some meanwhile
         numbers = sorted({one.submission_id for one in left} & results.keys())
         changed = [
@@ -153,10 +158,13 @@ def rescore(
         receipts = [receipt_of(connection, number) for number in changed]
         refresh(connection, settings, now)
         after = places(connection, settings, now)
+        changes = (PlaceChange(*key, before.get(key), after.get(key)) for key in dict.fromkeys((*after, *before)))
+        moved = tuple(one for one in changes if one.before != one.after)
+        corrected = {one.submitter for one in moved}
+        corrected.update(team for team, *_ in scores_before ^ shown_scores(connection))
+        tell_of_correction(connection, board, corrected, now)
         if dry_run:
             connection.rollback()
-    changes = (PlaceChange(*key, before.get(key), after.get(key)) for key in dict.fromkeys((*after, *before)))
-    moved = tuple(one for one in changes if one.before != one.after)
     return Rescored(outdated=tuple(old), changes=moved, receipts=tuple(receipts))
 
 
@@ -217,6 +225,13 @@ def outdated(
 def left_out(test: str) -> str:
     """Return how the reason begins why a submission has no score for a test that is newer."""
     return f"its outputs for {test} are left out: "
+
+
+def shown_scores(connection: Connection) -> set[tuple[Any, ...]]:
+    """Return the public scores, each with the submitter, the output and the metric."""
+    keys = Disclosures.output_id, Disclosures.metric, Disclosures.value
+    query = select(Submitters.name, *keys).join_from(submitters, submissions).join(outputs).join(disclosures)
+    return {tuple(row) for row in connection.execute(query)}
 
 
 # Submissions, scored again.

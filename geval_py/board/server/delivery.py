@@ -106,6 +106,9 @@ def _letter(settings: BoardSettings, mail: Mail, row: Row[Any], member: Account,
         text = f"You are invited to {visible(settings.title)}. This link signs you in once:\n\n{link}\n"
     elif "announcement" in event:
         subject, text = "announcement", f"{event['announcement']}\n"
+    elif "corrected" in event:
+        subject = "scores were corrected"
+        text = f"The organiser scored again. The score or place of {visible(event['corrected'])} changed.\n"
     else:
         subject = f"{event['file']} is {event['state']}"
         where = f"\n\n{base}/me/uploads/{event['upload']}" if base else ""

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from pathlib import Path
 
 import pytest
 from aiosmtpd.controller import Controller
@@ -13,6 +14,7 @@ from sqlalchemy import select
 
 from geval_py.board.database.schema import notices
 from geval_py.board.database.store import Board
+from geval_py.board.operations.rescoring import rescore
 from geval_py.board.server.delivery import PAUSES, deliver_next, undelivered
 
 NOTICES = select(notices).order_by(notices.c.id)
@@ -212,3 +214,27 @@ def test_a_password_that_is_not_ascii_is_told_and_stops_nothing(served, unused_p
     served.work()
     controller.stop()
     assert len(box.letters) == 1
+
+
+@ON_BOTH
+def test_after_a_rescoring_those_whose_score_changed_are_told(served, mailbox):
+    mail = {"host": "127.0.0.1", "port": mailbox.port, "sender": "board@example.org", "tls": False}
+    for name, score in (("anna", 0.5), ("bob", 0.6)):
+        served.signed_in(name, email=f"{name}@uni.example").put(OUT, output("test-A", score))
+    served.work()
+    set_server(served, {"mail": mail}, url="http://board.test")
+    answers = Path(served.board.settings.answers, "test-A", "expected.tsv")
+    words = answers.read_text(encoding="utf-8").splitlines(keepends=True)
+    answers.write_text("".join([*words[1:], words[0]]), encoding="utf-8")
+    rescore(served.board, now=served.clock(), dry_run=True)
+    served.work()
+    assert mailbox.letters == []
+    rescore(served.board, now=served.clock())
+    served.work()
+    told = sorted((letter["X-RcptTo"], letter["Subject"]) for letter in mailbox.letters)
+    subject = "Guess the word: scores were corrected"
+    assert told == [("anna@uni.example", subject), ("bob@uni.example", subject)]
+    assert "PerplexityHashed" not in mailbox.letters[0].get_payload()
+    rescore(served.board, now=served.clock())
+    served.work()
+    assert len(mailbox.letters) == 2
