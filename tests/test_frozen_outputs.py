@@ -93,7 +93,7 @@ ONCE = {
             "compare", "report", "check", "tune", "mix", "predict", "luck", "calibration", "sample", "convert",
             "baseline", "lm", "lm train", "lm perplexity", "lm info", "lm surprisal", "challenge",
             "challenge make", "challenge split", "challenge leaks", "board", "board init", "board add", "board scan",
-            "board show", "board status", "board site", "board export", "board rescore", "board serve", "submit",
+            "board show", "board status", "board site", "board backup", "board rescore", "board serve", "submit",
         )
     },
 }  # fmt: skip

@@ -21,10 +21,10 @@ from samples import NOW, write
 from sqlalchemy import delete, insert, pool, select, text, update
 from story import UNSCORED, run_here, will_be_scored
 
+from geval_py.board.backups import restore
 from geval_py.board.database import schema, store
 from geval_py.board.database.schema import METADATA
 from geval_py.board.database.store import Board, create_tables
-from geval_py.board.exports import import_board
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.identity import fingerprint, unopened_digest
 from geval_py.board.operations import creation, scheduler
@@ -267,9 +267,9 @@ class World:
                 clean(database)
             where = None if database is None or "://" not in database else database
             if is_last:
-                return import_board(str(file), str(folder), database=where)
+                return restore(str(file), str(folder), database=where)[0]
             with self.crashes.killing(steps):
-                import_board(str(file), str(folder), database=where)
+                restore(str(file), str(folder), database=where)
         return Board.open(folder)
 
     @contextmanager

@@ -51,7 +51,7 @@ def test_help(name, geval):
     status, out, err = geval("board", name, "--help")
     assert (status, err) == (0, "")
     assert out.startswith(f"usage: geval board {name} ")
-    assert re.search(f"examples:\n(  geval board export .*\n)?  geval board {name} ", out)
+    assert re.search(f"examples:\n(  geval board backup .*\n)?  geval board {name} ", out)
     assert "Exit status: 0 " in out
     assert geval("board", name, "-h") == (0, out, "")
 

@@ -24,8 +24,8 @@ from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 from profiles import LONG
 from sqlalchemy import select
 
+from geval_py.board.backups import back_up
 from geval_py.board.database.schema import announcements
-from geval_py.board.exports import export
 from geval_py.board.operations import rescoring, submissions
 from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.people import accounts
@@ -324,7 +324,7 @@ class BoardMachine(Machine):
         world, old = self.world, self.board
         if kill is not None:
             with world.crashes.killing(kill):
-                export(self.board, str(world.root / "one.tar"), now=self.now)
+                back_up(self.board.folder, str(world.root / "one.tar"), now=self.now)
             self.was_killed = True
             (world.root / "one.tar").unlink(missing_ok=True)
         one = self.export("one.tar")
@@ -356,7 +356,7 @@ class BoardMachine(Machine):
     def export(self, name):
         path = self.world.root / name
         path.unlink(missing_ok=True)
-        export(self.board, str(path), now=self.now)
+        back_up(self.board.folder, str(path), now=self.now)
         return path
 
 

@@ -83,8 +83,8 @@ def _rescore(story, board, answers, said):
 
 def _publish(story, folder, said):
     story.fine("site", folder / "board", "-o", folder / "site")
-    story.fine("export", folder / "board", folder / "board.tar.zst")
-    story.fine("import", folder / "imported", folder / "board.tar.zst")
+    story.fine("backup", folder / "board", folder / "board.tar.zst")
+    story.fine("restore", folder / "imported", folder / "board.tar.zst")
     said["imported"] = story.fine("show", folder / "imported", "--phase", "main")
     story.fine("site", folder / "imported", "-o", folder / "imported-site")
 
@@ -148,5 +148,5 @@ def test_an_archive_is_not_written_over(tmp_path, geval, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("board.tar").write_bytes(b"mine")
     refused = "geval: `board.tar` is there already, and is left as it is\n  --force writes over it\n"
-    assert geval("board", "export", "board", "board.tar") == (2, "", refused)
+    assert geval("board", "backup", "board", "board.tar") == (2, "", refused)
     assert Path("board.tar").read_bytes() == b"mine"

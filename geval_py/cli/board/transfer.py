@@ -1,12 +1,12 @@
-"""``geval board init``, ``export`` and ``import``: create a board, and move it."""
+"""``geval board init``, ``backup`` and ``restore``: create a board, save it, and rebuild it."""
 
 from __future__ import annotations
 
 import argparse
 import os
 
-from geval_py.board.database.store import Board, settings_path
-from geval_py.board.exports import export, import_board
+from geval_py.board.backups import back_up, restore
+from geval_py.board.database.store import settings_path
 from geval_py.board.operations.creation import create
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now, private_files
@@ -55,11 +55,11 @@ def run_init(args: argparse.Namespace) -> None:
     )
 
 
-make_export_parser = parser_maker(
-    "board export",
-    "Write a board as one tar archive: its database, its settings, the challenge and the answers.",
+make_backup_parser = parser_maker(
+    "board backup",
+    "Write a board, or a folder of several, as one tar archive: database, accounts, settings, challenge, answers.",
     """\
-  geval board export gazette-board gazette-board.tar.zst
+  geval board backup gazette-board gazette-board.tar.zst
 """,
     BOARD,
     option("file", metavar="FILE", help="the archive, compressed by its ending: .tar, .tar.zst, .tar.xz"),
@@ -68,40 +68,28 @@ make_export_parser = parser_maker(
 
 
 @private_files()
-def run_export(args: argparse.Namespace) -> None:
-    """Run ``geval board export``; raises GevalError."""
+def run_backup(args: argparse.Namespace) -> None:
+    """Run ``geval board backup``; raises GevalError."""
     if os.path.lexists(args.file) and not args.force:
         there = f"{named(args.file)} is there already, and is left as it is"
         raise UsageError(message=f"{there}\n  --force writes over it")
-    export(Board.open(args.board), args.file, now=now())
+    back_up(args.board, args.file, now=now())
 
 
-make_import_parser = parser_maker(
-    "board import",
-    "Create a board from an archive of geval board export.",
+make_restore_parser = parser_maker(
+    "board restore",
+    "Create a board, or a folder of several, from an archive of geval board backup.",
     """\
-  geval board import gazette-board gazette-board.tar.zst
-  geval board import gazette-board gazette-board.tar.zst --database postgresql://board@db.example.org/gazette
+  geval board restore gazette-board gazette-board.tar.zst
+  geval board restore gazette-board gazette-board.tar.zst --database postgresql://board@db.example.org/gazette
 """,
     BOARD,
     option("file", metavar="FILE", help="the archive"),
-    option("--database", metavar="URL", help="an empty PostgreSQL database (default: a file)"),
+    option("--database", metavar="URL", help="an empty PostgreSQL database for a single board (default: a file)"),
 )
 
 
 @private_files()
-def run_import(args: argparse.Namespace) -> None:
-    """Run ``geval board import``; raises GevalError."""
-    from sqlalchemy import select
-
-    from geval_py.board.database.schema import Submissions
-
-    with import_board(args.file, args.board, database=args.database).reading() as connection:
-        has_uploads = (
-            connection.execute(select(Submissions.id).where(Submissions.receipt != "").limit(1)).first() is not None
-        )
-    if has_uploads:
-        terminal.note(
-            "earlier receipts can be verified only with the old receipt.key\n"
-            f"  it is not in an export: copy it from the old board's folder into {named(args.board)}"
-        )
+def run_restore(args: argparse.Namespace) -> None:
+    """Run ``geval board restore``; raises GevalError."""
+    restore(args.file, args.board, database=args.database)

@@ -11,10 +11,10 @@ from samples import NOW, ON_BOTH, count
 from sqlalchemy import select
 
 from geval_py.board import site
+from geval_py.board.backups import back_up
 from geval_py.board.database import store as blobs
 from geval_py.board.database.schema import blobs as stored_blobs
 from geval_py.board.database.schema import comparisons, disclosures, evaluations, files, outputs, scores, submissions
-from geval_py.board.exports import export
 from geval_py.board.intake.identity import unopened_digest
 from geval_py.board.operations import submissions as moderating
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
@@ -240,7 +240,7 @@ def test_neither_a_password_nor_gits_words_are_for_everyone(sqlite_board, tmp_pa
     assert (receipt.state, receipt.reason) == ("failed", "the branch cannot be fetched")
     (line,) = status_of(board, NOW).submissions
     assert line.reason.startswith("the branch cannot be fetched: https://127.0.0.1:1/team.git: fatal: ")
-    export(board, str(tmp_path / "board.tar"), now=NOW)
+    back_up(board.folder, str(tmp_path / "board.tar"), now=NOW)
     site.build(board, str(tmp_path / "site"), now=NOW)
     written = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
     assert [path for path in written if b"127.0.0.1" in path.read_bytes()] == []
@@ -257,7 +257,7 @@ def test_no_password_is_stored_whoever_logs_in(sqlite_board, tmp_path, login, ca
         said = str(add(board, f"git+https://{login}@127.0.0.1:1/team.git@main", now=NOW))
     except UsageError as error:
         said = str(error)
-    export(board, str(tmp_path / "board.tar"), now=NOW)
+    back_up(board.folder, str(tmp_path / "board.tar"), now=NOW)
     site.build(board, str(tmp_path / "site"), now=NOW)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path for path in written if b"s3cret" in path.read_bytes()] == []

@@ -68,8 +68,8 @@ def test_nobody_else_can_read_a_board_or_its_export(challenge, tmp_path, geval):
             ["init", folder, "--challenge", challenge, "--answers", answers],
             ["init", tmp_path / "boards" / "gap", "--challenge", challenge, "--answers", answers],
             ["invite", tmp_path / "boards", "anna", "--url", "https://board.test"],
-            ["export", folder, tmp_path / "whole.tar"],
-            ["import", tmp_path / "copy", tmp_path / "whole.tar"],
+            ["backup", folder, tmp_path / "whole.tar"],
+            ["restore", tmp_path / "copy", tmp_path / "whole.tar"],
             ["site", folder, "-o", tmp_path / "site"],
         ):
             assert geval("board", *map(str, words))[0] == 0

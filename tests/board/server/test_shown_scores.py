@@ -1,6 +1,5 @@
 """The score of an upload, as a program is told it: what the site shows to everybody, and no more."""
 
-import tarfile
 from datetime import timedelta
 
 import pytest
@@ -99,20 +98,6 @@ def test_other_submissions_have_no_score(served):
     assert (state(*bad)["state"], state(*bad)["scores"]) == ("rejected", [])
     waiting = program.put("/upload/out.tsv?test=test-A", BEST).json()["number"]
     assert state(program, waiting)["scores"] == []
-
-
-def test_an_import_says_which_key_verifies_old_receipts(served, tmp_path, geval):
-    folder, file = str(served.board.folder), str(tmp_path / "board.tar")
-    send(served, GOOD)
-    assert geval("board", "export", folder, file) == (0, "", "")
-    with tarfile.open(file) as archive:
-        assert [name for name in archive.getnames() if "receipt" in name] == []
-    assert geval("board", "import", str(tmp_path / "again"), file) == (
-        0,
-        "",
-        "geval: note: earlier receipts can be verified only with the old receipt.key\n"
-        f"  it is not in an export: copy it from the old board's folder into `{tmp_path}/again`\n",
-    )
 
 
 def test_what_is_left_of_the_quota(served):

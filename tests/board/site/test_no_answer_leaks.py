@@ -100,7 +100,7 @@ def _publish(story, board):
     published = story.folder / "published"
     published.mkdir()
     story.fine("site", board, "-o", published / "site")
-    story.fine("export", board, story.folder / "whole.tar")
+    story.fine("backup", board, story.folder / "whole.tar")
 
 
 def unpacked(content):

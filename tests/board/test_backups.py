@@ -1,4 +1,4 @@
-"""``geval board export`` and ``import``: nothing is lost."""
+"""``geval board backup`` and ``restore``: nothing is lost."""
 
 import hashlib
 import io
@@ -15,9 +15,9 @@ from answer_formats import in_another_format
 from samples import NOW, WORDS, output, submission_in, without_limits, words_of, write, write_challenge
 from sqlalchemy import select
 
+from geval_py.board.backups import PLACES, back_up, restore, write_archive
 from geval_py.board.database.schema import METADATA
 from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
-from geval_py.board.exports import PLACES, export, import_board, write_archive
 from geval_py.board.operations import audit, creation, notices
 from geval_py.board.operations import submissions as moderating
 from geval_py.board.operations.rescoring import rescore
@@ -25,7 +25,7 @@ from geval_py.board.operations.status import outdated
 from geval_py.board.operations.submissions import add
 from geval_py.board.operations.teams import extend
 from geval_py.board.people import accounts
-from geval_py.board.people.store import accounts_of
+from geval_py.board.people.store import accounts_of, open_accounts
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.references import references_of
 from geval_py.board.server import queue, signed_receipts, uploads
@@ -101,8 +101,8 @@ def rows(board):
 def test_an_export_holds_all(full_anywhere, tmp_path):
     full, before = full_anywhere, rows(full_anywhere)
     assert all(before.values())
-    export(full, str(tmp_path / "board.tar.zst"), now=NOW)
-    imported = import_board(str(tmp_path / "board.tar.zst"), str(tmp_path / "elsewhere" / "again"))
+    back_up(full.folder, str(tmp_path / "board.tar.zst"), now=NOW)
+    (imported,) = restore(str(tmp_path / "board.tar.zst"), str(tmp_path / "elsewhere" / "again"))
     assert rows(imported) == before
     assert imported.engine.dialect.name == "sqlite"
     assert standings(imported, now=NOW) == standings(full, now=NOW)
@@ -114,47 +114,47 @@ def test_an_export_holds_all(full_anywhere, tmp_path):
 
 def test_an_import_into_postgresql(full, tmp_path, postgresql, submission, monkeypatch):
     before, url = rows(full), postgresql.new_database()
-    export(full, str(tmp_path / "board.tar"), now=NOW)
-    imported = import_board(str(tmp_path / "board.tar"), str(tmp_path / "again"), database=url)
+    back_up(full.folder, str(tmp_path / "board.tar"), now=NOW)
+    (imported,) = restore(str(tmp_path / "board.tar"), str(tmp_path / "again"), database=url)
     assert rows(imported) == before
     assert (imported.engine.dialect.name, imported.settings.database) == ("postgresql", url)
     assert list((tmp_path / "again").glob("board.sqlite*")) == []
     assert add(imported, str(submission("new")), now=NOW).state == "scored"
     with pytest.raises(StoreError) as caught:
-        import_board(str(tmp_path / "board.tar"), str(tmp_path / "third"), database=url)
+        restore(str(tmp_path / "board.tar"), str(tmp_path / "third"), database=url)
     assert str(caught.value).endswith("it already contains the submissions of a board")
     assert not (tmp_path / "third").exists()
     monkeypatch.setenv(DATABASE_VARIABLE, postgresql.new_database())  # it is not written into board.yaml
-    imported = import_board(str(tmp_path / "board.tar"), str(tmp_path / "third"))
+    (imported,) = restore(str(tmp_path / "board.tar"), str(tmp_path / "third"))
     assert (imported.engine.dialect.name, imported.settings.database) == ("postgresql", "board.sqlite")
     assert rows(imported) == before
 
 
 @pytest.mark.parametrize("is_flow", [False, True], ids=["a key a line", "in braces"])
 def test_an_import_into_a_database_that_board_yaml_does_not_name(is_flow, full, tmp_path, postgresql):
-    export(full, str(tmp_path / "board.tar"), now=NOW)
+    back_up(full.folder, str(tmp_path / "board.tar"), now=NOW)
     found = members(tmp_path / "board.tar")
     lines = [line for line in found["board.yaml"].decode().splitlines() if not line.startswith("database:")]
     text = json.dumps(yaml.safe_load("\n".join(lines))) if is_flow else "\n".join(lines)
     exported(tmp_path / "without.tar", found | {"board.yaml": text.encode()})
     url = postgresql.new_database()
-    imported = import_board(str(tmp_path / "without.tar"), str(tmp_path / "again"), database=url)
+    (imported,) = restore(str(tmp_path / "without.tar"), str(tmp_path / "again"), database=url)
     assert imported.settings.database == url
     assert rows(imported) == rows(full)
-    assert import_board(str(tmp_path / "without.tar"), str(tmp_path / "third")).settings.database == "board.sqlite"
+    assert restore(str(tmp_path / "without.tar"), str(tmp_path / "third"))[0].settings.database == "board.sqlite"
 
 
 def test_equal_boards_give_equal_archives(full, tmp_path):
     for name in ("one.tar", "other.tar"):
-        export(full, str(tmp_path / name), now=NOW)
+        back_up(full.folder, str(tmp_path / name), now=NOW)
     assert (tmp_path / "one.tar").read_bytes() == (tmp_path / "other.tar").read_bytes()
     own, challenge = (
-        ["answers/test-A/expected.tsv", "board.sqlite", "board.yaml"],
+        ["accounts.sqlite", "answers/test-A/expected.tsv", "board.sqlite", "board.yaml"],
         [f"challenge/{name}" for name in PUBLIC],
     )
-    assert list(members(tmp_path / "one.tar")) == [*own, *challenge, "SHA256SUMS"]
-    import_board(str(tmp_path / "one.tar"), str(tmp_path / "again"))
-    export(Board.open(tmp_path / "again"), str(tmp_path / "third.tar"), now=NOW)
+    assert list(members(tmp_path / "one.tar")) == [*own, *challenge, "receipt.key", "SHA256SUMS"]
+    restore(str(tmp_path / "one.tar"), str(tmp_path / "again"))
+    back_up(Board.open(tmp_path / "again").folder, str(tmp_path / "third.tar"), now=NOW)
     one, third = (members(tmp_path / name)["board.sqlite"] for name in ("one.tar", "third.tar"))
     assert one == third
 
@@ -169,18 +169,18 @@ def test_answers_in_json_lines(sqlite_board, submission, tmp_path):
     in_another_format(challenge / "dev-0", "expected.jsonl")
     in_another_format(answers / "test-A", "expected.jsonl")
     add(sqlite_board, str(submission("ann", tests=("dev-0", "test-A"))), now=NOW)
-    export(sqlite_board, str(tmp_path / "one.tar"), now=NOW)
+    back_up(sqlite_board.folder, str(tmp_path / "one.tar"), now=NOW)
     names = [name for name in members(tmp_path / "one.tar") if name.endswith((".jsonl", ".json", ".tsv", ".txt"))]
     shown = ["config.txt", "dev-0/expected.jsonl", "dev-0/in.tsv", "test-A/in.tsv"]
     assert names == ["answers/test-A/expected.jsonl", *(f"challenge/{name}" for name in shown)]
-    new = import_board(str(tmp_path / "one.tar"), str(tmp_path / "new"))
+    (new,) = restore(str(tmp_path / "one.tar"), str(tmp_path / "new"))
     assert references_of(new.settings) == references_of(sqlite_board.settings)
 
 
 @pytest.mark.parametrize("quoted", ["{}", "'{}'", '"{}"', "&place {}"])
 def test_an_import_that_names_what_is_not_its_own_is_refused(full, tmp_path, quoted):
     """A board.yaml that names the database, the challenge and the answers of another board."""
-    export(full, str(tmp_path / "board.tar"), now=NOW)
+    back_up(full.folder, str(tmp_path / "board.tar"), now=NOW)
     found = members(tmp_path / "board.tar")
     text = found["board.yaml"].decode()
     for name, place in PLACES.items():
@@ -188,8 +188,8 @@ def test_an_import_that_names_what_is_not_its_own_is_refused(full, tmp_path, quo
         assert f"\n{name}: {place}\n" in text
         text = text.replace(f"\n{name}: {place}\n", f"\n{name}: {foreign}\n")
     exported(tmp_path / "foreign.tar", found | {"board.yaml": text.encode()})
-    with pytest.raises(UnreadableFileError, match="names folders or a database outside the export"):
-        import_board(str(tmp_path / "foreign.tar"), str(tmp_path / "again"))
+    with pytest.raises(UnreadableFileError, match="names folders or a database outside the backup"):
+        restore(str(tmp_path / "foreign.tar"), str(tmp_path / "again"))
     assert not (tmp_path / "again").exists()
 
 
@@ -214,15 +214,15 @@ def exported(path, contents):
 
 
 @pytest.mark.parametrize(
-    "names", [["../board.yaml"], ["/board.yaml"], ["answers/../x"], ["challenge/.git/x"], ["board.yaml"] * 2, ["board.yaml"]]
+    "names", [["../board.yaml"], ["/board.yaml"], ["answers/../x"], ["challenge/.git/x"], ["board.yaml"]]
 )  # fmt: skip
 def test_what_is_no_export(names, tmp_path):
-    """Members outside of the board's folder, absolute, hidden, or there twice; and half of an export."""
+    """Members outside of the board's folder, absolute, or hidden; and half of a backup."""
     tar(tmp_path / "bad.tar", *((name, b"") for name in names))
     with pytest.raises(UnreadableFileError) as caught:
-        import_board(str(tmp_path / "bad.tar"), str(tmp_path / "again"))
-    foreign = f"it holds `{names[-1]}`, which an export of a board never contains"
-    message = "it is not a complete export of a board" if names == ["board.yaml"] else foreign
+        restore(str(tmp_path / "bad.tar"), str(tmp_path / "again"))
+    foreign = f"it holds `{names[-1]}`, which a backup of a board never contains"
+    message = "it is not a complete backup of a board" if names == ["board.yaml"] else foreign
     assert str(caught.value) == f"Cannot read `{tmp_path / 'bad.tar'}`: {message}"
     assert not (tmp_path / "again").exists()
 
@@ -233,28 +233,28 @@ def test_a_link_is_no_member(tmp_path):
         member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(member)
     with pytest.raises(UnreadableFileError):
-        import_board(str(tmp_path / "bad.tar"), str(tmp_path / "again"))
+        restore(str(tmp_path / "bad.tar"), str(tmp_path / "again"))
 
 
 def test_what_is_damaged(sqlite_board, submission, tmp_path):
     add(sqlite_board, str(submission("ann")), now=NOW)
-    export(sqlite_board, str(tmp_path / "board.tar"), now=NOW)
+    back_up(sqlite_board.folder, str(tmp_path / "board.tar"), now=NOW)
     content = (tmp_path / "board.tar").read_bytes()
     (tmp_path / "cut.tar").write_bytes(content[: len(content) // 2])
     with pytest.raises((CorruptFileError, UnreadableFileError)):
-        import_board(str(tmp_path / "cut.tar"), str(tmp_path / "again"))
+        restore(str(tmp_path / "cut.tar"), str(tmp_path / "again"))
     found = members(tmp_path / "board.tar")
     found["board.sqlite"] = b"no database"
     exported(tmp_path / "other.tar", found)
     with pytest.raises(StoreError):
-        import_board(str(tmp_path / "other.tar"), str(tmp_path / "again"))
+        restore(str(tmp_path / "other.tar"), str(tmp_path / "again"))
     assert not (tmp_path / "again").exists()
 
 
 def test_no_board_is_made_in_the_place_of_another(sqlite_board, tmp_path):
-    export(sqlite_board, str(tmp_path / "board.tar"), now=NOW)
+    back_up(sqlite_board.folder, str(tmp_path / "board.tar"), now=NOW)
     with pytest.raises(UsageError) as caught:
-        import_board(str(tmp_path / "board.tar"), str(tmp_path / "board"))
+        restore(str(tmp_path / "board.tar"), str(tmp_path / "board"))
     assert str(caught.value) == f"`{tmp_path / 'board'}` is there already, and is left as it is\n  name another"
 
 
@@ -264,7 +264,7 @@ def test_no_board_is_made_in_the_place_of_another(sqlite_board, tmp_path):
 @pytest.fixture(scope="module")
 def packed(full_once):
     """An export that is not compressed, as bytes."""
-    export(Board.open(full_once / "board"), str(full_once / "board.tar"), now=NOW)
+    back_up(full_once / "board", str(full_once / "board.tar"), now=NOW)
     return (full_once / "board.tar").read_bytes()
 
 
@@ -290,17 +290,39 @@ def flipped(content, bit):
 def refuses(tmp_path, content):
     (tmp_path / "flipped.tar").write_bytes(content)
     with pytest.raises(DataError):
-        import_board(str(tmp_path / "flipped.tar"), str(tmp_path / "again"))
+        restore(str(tmp_path / "flipped.tar"), str(tmp_path / "again"))
     return not (tmp_path / "again").exists()
 
 
-def test_a_flipped_bit_in_any_part_is_found(packed, tmp_path):
+def test_a_flipped_bit_in_any_file_is_found(packed, tmp_path):
     chance = random.Random(1)
-    places = parts_of(packed)
-    assert len(places) > 20
+    places = {name: place for name, place in parts_of(packed).items() if not name.startswith(("header", "filling"))}
+    del places["end"]
+    assert len(places) > 10
     for name, (start, stop) in places.items():
         for bit in (start, stop - 1, chance.randrange(start, stop)):
             assert refuses(tmp_path, flipped(packed, bit)), name
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_several_boards_are_restored_with_their_accounts(is_shared, tmp_path, geval):
+    write_challenge(tmp_path)
+    folder, file = tmp_path / "boards", str(tmp_path / "boards.tar.zst")
+    for name in ("gap", "bible"):
+        creation.create(folder / name, challenge=tmp_path / "challenge", answers=tmp_path / "answers")
+    if is_shared:
+        open_accounts(str(folder / "accounts.sqlite"))
+    for name in ("gap", "bible"):
+        with accounts_of(Board.open(folder / name)).writing() as people:
+            accounts.invite(people, f"anna of {name}", team="Team 7", now=NOW)
+    assert geval("board", "backup", str(folder), file) == (0, "", "")
+    assert geval("board", "restore", str(tmp_path / "again"), file) == (0, "", "")
+    assert (tmp_path / "again" / "accounts.sqlite").is_file() == is_shared
+    for name in ("gap", "bible"):
+        restored = Board.open(tmp_path / "again" / name)
+        assert rows(restored) == rows(Board.open(folder / name))
+        with accounts_of(restored).reading() as people:
+            assert [one.name for one in accounts.all_accounts(people)] == [f"anna of {name}"]
 
 
 def test_what_was_changed_is_named(packed, full, tmp_path):
@@ -311,7 +333,7 @@ def test_what_was_changed_is_named(packed, full, tmp_path):
         "SHA256SUMS\n  write it again, or upload it again: a part of it may be missing"
     )
     with pytest.raises(CorruptFileError) as caught:
-        import_board(str(tmp_path / "board.tar"), str(tmp_path / "again"))
+        restore(str(tmp_path / "board.tar"), str(tmp_path / "again"))
     assert str(caught.value) == message
 
 
@@ -326,7 +348,7 @@ def test_a_member_that_was_added_or_removed_is_found(packed, full, tmp_path):
 
 
 def test_sha256sum_checks_an_unpacked_export(full, tmp_path):
-    export(full, str(tmp_path / "export.tar"), now=NOW)
+    back_up(full.folder, str(tmp_path / "export.tar"), now=NOW)
     with tarfile.open(tmp_path / "export.tar") as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
     words = ["sha256sum", "--check", "--strict", "SHA256SUMS"]

@@ -1,0 +1,289 @@
+"""``geval board backup`` and ``restore``: boards and their accounts as one archive.
+
+A backup is a tar archive with all files that the boards need elsewhere: of each board its settings, its challenge
+and answers, its database as a file of SQLite, and the key of its receipts; and the accounts. Its last member,
+``SHA256SUMS``, has the digests of the others in the form of ``sha256sum``.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import tarfile
+from collections.abc import Mapping
+from datetime import datetime
+from hashlib import file_digest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, cast
+
+import yaml
+from sqlalchemy import Connection, Engine, LargeBinary, MetaData, delete, insert, select, text
+
+from geval_py.board.database import schema, store
+from geval_py.board.operations.creation import DATABASE_FILE, scalar
+from geval_py.board.people import schema as people_schema
+from geval_py.board.people.store import ACCOUNTS_FILE, accounts_of, accounts_place
+from geval_py.board.ranking.disclosure import disclosed
+from geval_py.board.references import expected_of
+from geval_py.board.settings import BoardSettings, read_settings, read_text
+from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
+from geval_py.reading import challenge, compression, config, rewriting, splits
+from geval_py.reading.files import find_file
+from geval_py.reading.splits import find_answers
+from geval_py.scoring.evaluate import find_metric
+from geval_py.text import named, visible
+
+CHALLENGE, ANSWERS = "challenge", "answers"
+DIGESTS_FILE = "SHA256SUMS"
+KEY_FILE = "receipt.key"  # that of board.server.signed_receipts, which needs more packages
+PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}  # in a backup's board.yaml
+MEMBER = re.compile(  # below the folder of one of several boards, or of the only one
+    rf"(?:[^/.\0][^/\0]*/)?(?:{store.SETTINGS_FILE}|{DATABASE_FILE}|{ACCOUNTS_FILE}|{KEY_FILE}"
+    rf"|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+)|{DIGESTS_FILE}"
+)
+ROWS, LARGE_ROWS = 500, 4  # of a table that are held in memory; large ones have bytes
+
+
+def back_up(folder: str | os.PathLike[str], file: str, *, now: datetime) -> None:
+    """Write a board, or a folder of several, as one tar archive, compressed as its ending says (.zst, .xz, .gz).
+
+    It appears when complete. Each database is in it as at one moment, whatever is written meanwhile. Raises
+    StoreError, UsageError, DataError.
+    """
+    folder, members = os.fspath(folder), dict[str, str]()
+    boards = store.boards_in(folder)
+    with TemporaryDirectory(prefix="geval-board-backup-", ignore_cleanup_errors=True) as place:
+
+        def add_rows(name: str, source: Connection, tables: MetaData) -> None:
+            members[name] = os.path.join(place, f"{len(members)}.sqlite")
+            engine = store.engine_at(members[name])
+            _copy_rows(source, engine, tables)
+            with store.store_errors(engine), engine.connect() as connection:
+                connection.execute(text("COMMIT"))
+                for statement in ("PRAGMA journal_mode = DELETE", "VACUUM"):  # so that equal rows are equal bytes
+                    connection.execute(text(statement))
+
+        accounts: dict[str, store.Board] = {}
+        for path in boards or [folder]:
+            board, below = store.Board.open(path), f"{os.path.basename(path)}/" if boards else ""
+            content = with_values(read_text(store.settings_path(path)), PLACES)
+            settings_file = members[below + store.SETTINGS_FILE] = os.path.join(place, f"{len(members)}.yaml")
+            Path(settings_file).write_text(content, encoding="utf-8")
+            members |= {below + name: source for name, source in files_of(board.settings).items()}
+            if os.path.isfile(key := os.path.join(path, KEY_FILE)):
+                members[below + KEY_FILE] = key
+            with disclosed(board, now) as source:
+                add_rows(below + DATABASE_FILE, source, schema.METADATA)
+            accounts[accounts_place(path, board.settings)] = board
+        for board in accounts.values():
+            with accounts_of(board).reading() as people:
+                is_shared = len(accounts) < len(boards) or not boards
+                below = "" if is_shared else f"{os.path.basename(board.folder)}/"
+                add_rows(below + ACCOUNTS_FILE, people.connection, people_schema.METADATA)
+        with rewriting.written_whole(file, compression=compression.compression_by_ending(file)) as packed:
+            write_archive(cast(IO[bytes], packed), members)
+
+
+def files_of(settings: BoardSettings) -> dict[str, str]:
+    """Return the files that a board needs beside its database: paths, by their names in the archive.
+
+    Raises DataError.
+    """
+    members: dict[str, str] = {}
+
+    def add(place: str, path: str) -> None:
+        members[f"{place}/{os.path.basename(path)}"] = path
+
+    task = config.config_task(settings.challenge)
+    for name in (challenge.README_FILE, config.CONFIG_FILE, task.in_header, task.out_header):
+        path = os.path.join(settings.challenge, name or "")
+        if os.path.isfile(path):
+            relative = os.path.relpath(path, settings.challenge)
+            if relative.startswith(os.pardir):
+                reason = "it is not in the challenge's folder, and cannot be backed up"
+                raise UnreadableFileError(path=path, reason=reason)
+            members[f"{CHALLENGE}/{relative.replace(os.sep, '/')}"] = path
+    schemes = task.replace(alt_metrics=settings.metrics).schemes()
+    if any(find_metric(scheme.metric).needs_vocabulary for scheme in schemes):
+        words = find_answers(os.path.join(settings.challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
+        if words:
+            add(f"{CHALLENGE}/{splits.TRAINING_SET}", words)
+    are_apart = os.path.realpath(settings.answers) != os.path.realpath(settings.challenge)
+    for test in settings.tests:
+        for place, folder in ((CHALLENGE, settings.challenge), (ANSWERS, settings.answers)):
+            inputs = find_file(os.path.join(folder, test.name, splits.INPUT_FILE))
+            if inputs is not None and (place == CHALLENGE or are_apart):
+                add(f"{place}/{test.name}", inputs)
+        answers = expected_of(settings.challenge, settings.answers, test.name)
+        add(f"{CHALLENGE if test.visible else ANSWERS}/{test.name}", answers)
+    return members
+
+
+def _copy_rows(source: Connection, target: Engine, tables: MetaData) -> None:
+    """Copy all rows of some tables into a new database of either kind; ids stay the same.
+
+    Raises StoreError if the target holds submissions.
+    """
+    if tables is schema.METADATA:
+        store.create_tables(target)
+    with store.store_errors(target), target.begin() as connection:
+        if tables is schema.METADATA:
+            connection.execute(delete(schema.board))  # the row that every new database has
+        else:
+            tables.create_all(connection)
+        for table in tables.sorted_tables:
+            is_large = any(isinstance(column.type, LargeBinary) for column in table.c)
+            query = select(table).order_by(*table.primary_key)
+            query = query.execution_options(yield_per=LARGE_ROWS if is_large else ROWS)
+            for rows in source.execute(query).mappings().partitions():
+                connection.execute(insert(table), [dict(row) for row in rows])
+            has_numbers = "id" in table.c and table.c.id.type.python_type is int
+            if connection.dialect.name == "postgresql" and has_numbers:
+                following = f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), max(id)) FROM {table.name}"
+                connection.execute(text(following))
+
+
+def with_values(content: str, values: Mapping[str, str]) -> str:
+    r"""Replace the values of some keys in a board.yaml; all else, even comments, stays.
+
+    Missing keys are added before the first key.
+
+    >>> with_values("a: 1 # one\nb: x", {"a": "two", "c": "three"})
+    'c: three\na: two # one\nb: x'
+    """
+    root = yaml.compose(content, Loader=yaml.SafeLoader)
+    if not isinstance(root, yaml.MappingNode):
+        return content
+    pairs = [(str(key.value), value) for key, value in root.value]
+    for key, value in reversed(pairs):
+        if key in values:
+            start, end = value.start_mark.index, value.end_mark.index
+            content = content[:start] + scalar(values[key]) + content[end:]
+    between = ", " if root.flow_style else "\n" + " " * root.start_mark.column
+    missing = values.keys() - dict(pairs).keys()
+    new = "".join(f"{key}: {scalar(values[key])}{between}" for key in sorted(missing))
+    first = root.start_mark.index + bool(root.flow_style)
+    return content[:first] + new + content[first:]
+
+
+# The archive
+
+
+def write_archive(file: IO[bytes], members: Mapping[str, str]) -> None:
+    """Write files, by their names in the archive, and their digests, as a tar archive that only its owner may read.
+
+    The same files give the same bytes. Raises OSError.
+    """
+    digests = b""
+    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+
+        def add(name: str, content: IO[bytes], size: int) -> None:
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = size, 0o600
+            archive.addfile(member, content)
+
+        for name in sorted(members):
+            with open(members[name], "rb") as content:
+                digests += _digest_line(name, content)
+                content.seek(0)
+                add(name, content, os.fstat(content.fileno()).st_size)
+        add(DIGESTS_FILE, io.BytesIO(digests), len(digests))
+
+
+def _digest_line(name: str, content: IO[bytes]) -> bytes:
+    """Return the line of ``sha256sum`` for a file."""
+    escaped = name.replace("\\", r"\\").replace("\n", r"\n").replace("\r", r"\r")
+    mark = "" if escaped == name else "\\"
+    digest = file_digest(cast(io.BufferedReader, content), "sha256").hexdigest()
+    return f"{mark}{digest}  {escaped}\n".encode("utf-8", "surrogateescape")
+
+
+# Restoring
+
+
+def restore(file: str, folder: str, *, database: str | None = None) -> list[store.Board]:
+    """Rebuild the boards of a backup, and their accounts, in a new folder, which appears only when it is complete.
+
+    The rows of a single board stay in the SQLite files of the backup unless another ``database`` is given. Raises
+    UsageError if the folder exists; UnreadableFileError and CorruptFileError if it is no backup; StoreError.
+    """
+    folder = os.path.abspath(folder)
+    if os.path.lexists(folder):
+        raise UsageError(message=f"{named(folder)} is there already, and is left as it is\n  name another")
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with TemporaryDirectory(prefix=".geval-board-restore-", dir=os.path.dirname(folder)) as place:
+        new = os.path.join(place, "new")
+        _unpack(file, new)
+        boards = store.boards_in(new)
+        for path in boards or [new]:
+            _check_board(file, path)
+        name = os.environ.get(store.DATABASE_VARIABLE) or database
+        if name is not None and not boards:
+            _move_rows(new, name, is_written=database is not None)
+        os.rename(new, folder)
+    return [store.Board.open(path) for path in store.boards_in(folder) or [folder]]
+
+
+def _unpack(file: str, folder: str) -> None:
+    """Unpack a backup, whose members must have known names, into a new folder, and compare their digests."""
+    try:
+        with (
+            compression.open_unpacked(file) as opened,
+            io.BufferedReader(opened) as stream,
+            tarfile.open(fileobj=stream, mode="r|") as archive,
+        ):
+            for member in archive:
+                if not (member.isreg() and MEMBER.fullmatch(member.name)):
+                    reason = f"it holds `{visible(member.name)}`, which a backup of a board never contains"
+                    raise UnreadableFileError(path=file, reason=reason)
+                archive.extract(member, folder, filter="data")
+    except (tarfile.TarError, ValueError) as error:
+        raise CorruptFileError(path=file, compression="tar", reason=str(error)) from error
+    digests = Path(folder, DIGESTS_FILE)
+    if not digests.is_file():
+        raise UnreadableFileError(path=file, reason="it is not a complete backup of a board")
+    listed = digests.read_bytes().splitlines(keepends=True)
+    digests.unlink()
+    paths = [path for path in Path(folder).rglob("*") if path.is_file()]
+    for path in sorted(paths):
+        name = path.relative_to(folder).as_posix()
+        with open(path, "rb") as content:
+            if _digest_line(name, content) not in listed:
+                reason = f"`{visible(name)}` does not match its digest in {DIGESTS_FILE}"
+                raise CorruptFileError(path=file, compression="tar", reason=reason)
+    if len(paths) < len(listed):
+        raise CorruptFileError(path=file, compression="tar", reason="files are missing")
+
+
+def _check_board(file: str, folder: str) -> None:
+    """Check that a board.yaml refers only to what is in its backup, and that the databases are whole."""
+    if not {store.SETTINGS_FILE, DATABASE_FILE} <= set(os.listdir(folder)):
+        raise UnreadableFileError(path=file, reason="it is not a complete backup of a board")
+    settings = read_settings(os.path.join(folder, store.SETTINGS_FILE))
+    own = (os.path.join(folder, CHALLENGE), os.path.join(folder, ANSWERS), DATABASE_FILE)
+    if (settings.challenge, settings.answers, settings.database) != own:
+        raise UnreadableFileError(path=file, reason="its board.yaml names folders or a database outside the backup")
+    engine = store.engine_at(os.path.join(folder, DATABASE_FILE))
+    with store.store_errors(engine), engine.connect() as connection:
+        first = connection.execute(text("PRAGMA integrity_check")).scalar()
+        if first != "ok" or connection.execute(text("PRAGMA foreign_key_check")).all():
+            raise store.StoreError(path=file, reason=f"its database is damaged: {first}")
+    store.check_schema(engine)
+
+
+def _move_rows(folder: str, name: str, *, is_written: bool) -> None:
+    """Move the rows of a board and its accounts into a database, whose name ``is_written`` into board.yaml."""
+    target = store.place_of(folder, name)
+    for file, tables in ((DATABASE_FILE, schema.METADATA), (ACCOUNTS_FILE, people_schema.METADATA)):
+        path = os.path.join(folder, file)
+        if os.path.isfile(path) and path != target and (tables is schema.METADATA or "://" in target):
+            engine = store.engine_at(path)
+            with store.store_errors(engine), engine.connect() as connection:
+                _copy_rows(connection, store.engine_at(target), tables)
+            for ending in ("", "-wal", "-shm"):
+                Path(path + ending).unlink(missing_ok=True)
+    if is_written:
+        settings = Path(folder, store.SETTINGS_FILE)
+        settings.write_text(with_values(read_text(str(settings)), {"database": name}), encoding="utf-8")
