@@ -82,6 +82,7 @@ class SubmissionView:
     problems: Sequence[Mapping[str, Any]] = ()
     remark: str = ""
     withdrawn: datetime | None = None
+    corrected: datetime | None = None
     scorer: str = ""
     files: Sequence[Row[Any, Any, Any, Any]] = ()  # name, bytes, sha256
     outputs: tuple[OutputView, ...] = ()

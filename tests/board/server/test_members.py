@@ -28,7 +28,8 @@ ASKED = "only the owner of a team can do this, to a member who does not own it"
 def one_clock(request, monkeypatch):
     """The commands have the clock of the server."""
     clock = request.getfixturevalue("several" if "several" in request.fixturenames else "served").clock
-    monkeypatch.setattr("geval_py.cli.board.server.now", clock)
+    for module in ("server", "pages"):
+        monkeypatch.setattr(f"geval_py.cli.board.{module}.now", clock)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from samples import ON_BOTH, output
 from serving import set_keys
 from sqlalchemy import select
 
-from geval_py.board.database.schema import notices
+from geval_py.board.database.schema import notices, submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations.rescoring import rescore
 from geval_py.board.server.delivery import PAUSES, deliver_next, undelivered
@@ -226,10 +226,13 @@ def test_after_a_rescoring_those_whose_score_changed_are_told(served, mailbox):
     answers = Path(served.board.settings.answers, "test-A", "expected.tsv")
     words = answers.read_text(encoding="utf-8").splitlines(keepends=True)
     answers.write_text("".join([*words[1:], words[0]]), encoding="utf-8")
+    (first, _) = served.rows(select(submissions.c.code).order_by(submissions.c.id))
     rescore(served.board, now=served.clock(), dry_run=True)
     served.work()
     assert mailbox.letters == []
+    assert "corrected on" not in served.browser().get(f"/submissions/{first}.html").text
     rescore(served.board, now=served.clock())
+    assert "Its scores were corrected on" in served.browser().get(f"/submissions/{first}.html").text
     served.work()
     told = sorted((letter["X-RcptTo"], letter["Subject"]) for letter in mailbox.letters)
     subject = "Guess the word: scores were corrected"
