@@ -142,7 +142,7 @@ KEYS = [
 
 @pytest.mark.parametrize("key", dict.fromkeys(KEYS))
 def test_a_key_of_board_yaml_is_explained(key):
-    (page,) = (page for page in DOCS if page.name == "board.md")
+    (page,) = (page for page in DOCS if page.name == "board-keys.md")
     tables = re.findall(r"(?m)^\|.*\|$", read(page))
     assert any(f"`{key}`" in row for row in tables)
 

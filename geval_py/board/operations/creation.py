@@ -146,7 +146,7 @@ also: {also}
 #   documents: FileId     intervals and tests are by document: lines with the same value in this column of in.tsv
 #   show: all             every variant of a submission has a score; best, as for hidden answers: only the best one
 # Each shown score reveals something about the hidden answers, and many scores could reveal them all. So hidden test
-# sets have few digits and a ladder here; see docs/board.md, "Leakage of hidden answers".
+# sets have few digits and a ladder here; see docs/leakage.md.
 tests:
 {tests}
 
