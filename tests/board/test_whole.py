@@ -61,7 +61,7 @@ def _csv(story, board, by):
 
 def _show(story, board, said):
     said["main"] = story.fine("show", board, "--phase", "main")
-    said["post-deadline"] = story.fine("show", board)
+    said["post-deadline"] = story.fine("show", board, "--phase", "post-deadline")
     said["submission"] = story.fine("show", board, "--phase", "main", "--by", "submission")
     for form in ("csv", "json", "markdown", "latex"):
         said[form] = story.fine("show", board, "--phase", "main", "--format", form)

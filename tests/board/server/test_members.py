@@ -17,6 +17,7 @@ from geval_py.board.operations.teams import extend, submitter_id
 from geval_py.board.people import accounts as people
 from geval_py.board.people.schema import accounts
 from geval_py.board.ranking.leaderboard import standings
+from geval_py.cli.board import pages
 
 assert folder, several  # fixtures
 GOOD, BETTER = output("test-A", 0.5), output("test-A", 0.8)
@@ -307,7 +308,8 @@ def test_a_team_whose_owner_is_closed_has_another(served, geval):
     assert owners(served)[0] >= {"bob"}
 
 
-def test_grades_have_all_people_of_a_board(several, geval):
+def test_grades_have_all_people_of_a_board(several, geval, monkeypatch):
+    monkeypatch.setattr(pages, "now", several.clock)
     with several.server.boards[1].board().writing() as connection:
         submitter_id(connection, "team 7")  # as from an earlier scan, with another spelling
     anna = several.signed_in("anna", team="Team 7")
