@@ -20,10 +20,10 @@ from geval_py.board.database.schema import METADATA
 from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.operations import audit, creation, notices
 from geval_py.board.operations import submissions as moderating
+from geval_py.board.operations.extensions import extend
 from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.status import outdated
 from geval_py.board.operations.submissions import add
-from geval_py.board.operations.teams import extend
 from geval_py.board.people import accounts
 from geval_py.board.people.store import accounts_of, open_accounts
 from geval_py.board.ranking.leaderboard import standings

@@ -114,7 +114,7 @@ def receive(
 
 
 def _stray(name: str, tests: Sequence[str]) -> str:
-    """Say where an output belongs that lies in no folder of a test set."""
+    """Return where an output belongs that lies in no folder of a test set."""
     folder, _, file = name.rpartition("/")
     parts = [part for part in folder.split("/") if part in tests]
     test = parts[-1] if parts else nearest(folder.rpartition("/")[2], tests) or tests[0]

@@ -198,7 +198,7 @@ def is_retry(connection: Connection, row_id: int) -> bool:
 
 
 def note_on_same(row: Row[Any]) -> str:
-    """Say that something was sent before."""
+    """Return the sentence that something was sent before."""
     withdrawn = ", which was withdrawn by the organiser: it is not ranked" if row.withdrawn else ""
     return f"this is the submission {row.code} of {moment_text(row.arrived)} again{withdrawn}"
 
@@ -206,7 +206,7 @@ def note_on_same(row: Row[Any]) -> str:
 def note_on_phase(
     connection: Connection, settings: BoardSettings, team_id: int | None, arrived: datetime, is_content: Any
 ) -> str:
-    """Say in which phase a content is entered that was sent in another one; "" for a new content."""
+    """Return in which phase a content is entered that was sent in another one; "" for a new content."""
     is_sent = Submissions.submitter_id == team_id, ~Submissions.trial, is_content
     rows = connection.execute(select(Submissions.arrived).where(*is_sent)).scalars()
     phase = settings.phase_of(arrived)

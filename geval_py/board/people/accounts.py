@@ -210,7 +210,7 @@ def _keep_owned(people: People, team: str) -> None:
 
 
 def rename_team(people: People, team: str, new: str) -> None:
-    """Give the accounts of a team, closed ones too, to the team with the ``new`` name; raises RefusedError."""
+    """Move the accounts of a team, closed ones too, to the team with the ``new`` name; raises RefusedError."""
     for member in all_accounts(people, A.team_key == casefolded(team), closed=True):
         if casefolded(new) != casefolded(team):
             _check_free(people, member.name, new, but=member.id)

@@ -72,7 +72,7 @@ def change_team(
 
 
 def _merge_rows(connection: Connection, old: Row[tuple[object, ...]], other: Row[tuple[object, ...]]) -> None:
-    """Give all that a board has of a team to another one."""
+    """Move all that a board has of a team to another one."""
     phase, submitter_id = exceptions.c.phase, exceptions.c.submitter_id
     kept = select(phase).where(submitter_id == other.id)
     connection.execute(delete(exceptions).where(submitter_id == old.id, phase.in_(kept)))

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from geval_py.board.database.schema import Submissions, Submitters, audit, rescorings, submissions, submitters
 from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
-from geval_py.board.operations.teams import extend, extensions
+from geval_py.board.operations.extensions import extend, extensions
 from geval_py.board.people import accounts
 from geval_py.board.people.accounts import Invitation, RefusedError
 from geval_py.board.people.schema import ROLES, account_log

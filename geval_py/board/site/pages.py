@@ -121,7 +121,7 @@ def challenge_page(view: SiteView, frame: Frame) -> str:
 
 
 def submit_page(view: SiteView, frame: Frame) -> str:
-    """Say where and how to submit, and what."""
+    """Make the page on where and how to submit, and what."""
     where, download = rendering.markdown_html(view.settings.submit), DOWNLOAD if view.public_files else ""
     return frame.page("submit", "How to submit", view=view, where=where, download=download, repository=REPOSITORY)
 

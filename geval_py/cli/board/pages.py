@@ -125,8 +125,8 @@ def run_status(args: argparse.Namespace) -> None:
         )
         terminal.show(Result(document={"copies": copies}, people=table, lines=[summary], as_tabs=True), args)
         return
+    from geval_py.board.operations.extensions import extensions
     from geval_py.board.operations.status import status_of
-    from geval_py.board.operations.teams import extensions
     from geval_py.board.server.delivery import undelivered
     from geval_py.board.server.queue import queue_status
 

@@ -207,7 +207,7 @@ make_extend_parser = parser_maker(
 def run_extend(args: argparse.Namespace) -> None:
     """Run ``geval board extend``: all teams, or none; raises GevalError."""
     from geval_py.board.operations import audit
-    from geval_py.board.operations.teams import extend
+    from geval_py.board.operations.extensions import extend
     from geval_py.board.people.accounts import teams_of
     from geval_py.board.people.store import accounts_of
 

@@ -13,7 +13,8 @@ from test_several import folder, several
 
 from geval_py.board.database.schema import exceptions, submissions, submitters
 from geval_py.board.database.store import Board
-from geval_py.board.operations.teams import extend, submitter_id
+from geval_py.board.operations.extensions import extend
+from geval_py.board.operations.teams import submitter_id
 from geval_py.board.people import accounts as people
 from geval_py.board.people.schema import accounts
 from geval_py.board.ranking.leaderboard import standings
