@@ -26,7 +26,7 @@ from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.people import schema as people_schema
 from geval_py.board.people.store import ACCOUNTS_FILE, accounts_of, accounts_place
 from geval_py.board.ranking.disclosure import disclosed
-from geval_py.board.references import expected_of
+from geval_py.board.references import expected_of, public_files
 from geval_py.board.settings import BoardSettings, read_settings, read_text
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, splits
@@ -110,6 +110,7 @@ def files_of(settings: BoardSettings) -> dict[str, str]:
         words = find_answers(os.path.join(settings.challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
         if words:
             add(f"{CHALLENGE}/{splits.TRAINING_SET}", words)
+    members |= {f"{CHALLENGE}/{name}": path for name, path in public_files(settings).items()}
     are_apart = os.path.realpath(settings.answers) != os.path.realpath(settings.challenge)
     for test in settings.tests:
         for place, folder in ((CHALLENGE, settings.challenge), (ANSWERS, settings.answers)):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from geval_py.board.settings import BoardSettings, Test
 
 LOOKED_AT = 500  # lines, to find the columns that may name documents
+MAX_DOWNLOAD = 50_000_000  # bytes of the challenge's public files
 
 
 def expected_of(challenge: str, answers: str, test: str) -> str:
@@ -37,6 +38,7 @@ def public_files(settings: BoardSettings) -> dict[str, str]:
     """Return the paths of the challenge's files that everybody may have, by their names in its folder.
 
     They have no answers of a test unless these are for everyone, and nothing that lies in the folder of the answers.
+    There are none if they are too large for a download.
     """
     challenge, answers = (Path(folder).resolve() for folder in (settings.challenge, settings.answers))
     task = config.config_task(settings.challenge)
@@ -54,7 +56,7 @@ def public_files(settings: BoardSettings) -> dict[str, str]:
             is_hidden = place.is_relative_to(answers) and not challenge.is_relative_to(answers)
             if place.is_relative_to(challenge) and not is_hidden:
                 public[os.path.relpath(path, settings.challenge).replace(os.sep, "/")] = path
-    return public
+    return public if sum(map(os.path.getsize, public.values())) <= MAX_DOWNLOAD else {}
 
 
 def documents_column(settings: BoardSettings, test: Test) -> str:

@@ -33,7 +33,6 @@ MAX_OUTPUTS = 2000  # of which lines are shown, over the whole site
 MAX_LISTED_TESTS = 4
 CONTEXT = 60  # characters on each side of a gap
 DIGITS = 4
-MAX_DOWNLOAD = 50_000_000  # bytes of the challenge's public files
 
 
 # From a test and an output to lines: the number, from 1, the rounded score, the word, the text before and after it.
@@ -210,14 +209,9 @@ def view_on(
         submissions=submissions,
         announcements=announcements_of(connection),
         readme=read_text(readme) if os.path.isfile(readme) else "",
-        public_files=small_enough(public_files(settings)),
+        public_files=public_files(settings),
         lines_of=line_reader(reading, settings, outputs),
     )
-
-
-def small_enough(paths: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the files, unless they are too large for a download."""
-    return paths if sum(map(os.path.getsize, paths.values())) <= MAX_DOWNLOAD else {}
 
 
 def pseudonym(key: str, team: str) -> str:
