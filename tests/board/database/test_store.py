@@ -14,11 +14,12 @@ from sqlalchemy import delete, text
 from geval_py.board import submission as columns
 from geval_py.board.database import schema
 from geval_py.board.database import store as blobs
-from geval_py.board.database.schema import Moment, outputs, submissions
+from geval_py.board.database.schema import Moment, submissions
 from geval_py.board.database.schema import blobs as stored_blobs
 from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.operations import creation
 from geval_py.board.ranking import leaderboard, order
+from geval_py.board.ranking.views import submission_views
 from geval_py.errors import UsageError
 
 
@@ -102,19 +103,16 @@ def test_an_entry_has_what_sqlalchemy_reads(tmp_path, database):
     rows.refresh()
     with rows.board.reading() as connection:
         stored = {row["code"]: row for row in connection.execute(sa.select(submissions)).mappings()}
-        params = {row.id: row.params for row in connection.execute(sa.select(outputs))}
-    with rows.board.reading() as connection:
         found = order.entries(connection, rows.board.settings, "test-A", "", order.SUBMISSION)
-    assert [(entry["score"], entry["other0"], entry["place"], entry["shared"]) for entry in found] == [
-        (80.5, 4.25, None, False),
-        (90.0, None, 1, False),
-    ]
-    for entry in found:
-        row = stored[entry["code"]]
-        for name in (*order.TOLD, "arrived", "baseline"):
-            assert (entry[name], type(entry[name])) == (row[name], type(row[name]))
-        assert entry["variant_params"] == params[entry["output_id"]]
-    assert {name: found[0][name] for name in ODD} == ODD
+        views = {view.code: view for view in submission_views(connection, rows.board.settings)}
+    assert [(entry["place"], entry["shared"]) for entry in found] == [(None, False), (1, False)]
+    odd, plain = (views[entry["code"]] for entry in found)
+    assert [figures.value for figures in odd.outputs[0].figures.values()] == [80.5, 4.25]
+    for view in (odd, plain):
+        for name in ODD:
+            read, written = getattr(view, name), stored[view.code][name]
+            assert (read, type(read)) == (written, type(written))
+    assert {name: getattr(odd, name) for name in ODD} == ODD
 
 
 @pytest.mark.parametrize("moment", [START, START.replace(microsecond=7), datetime.max.replace(tzinfo=UTC)])

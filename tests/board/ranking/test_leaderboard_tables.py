@@ -151,7 +151,7 @@ def test_where_nothing_is_it_says_so(tmp_path, capsys):
     write_settings(tmp_path, **keys)
     assert commands.run(["board", "show", str(tmp_path)]) == 0
     assert capsys.readouterr().err == (
-        "geval: note: there is no entry for test-A in post-deadline; --phase main or last shows another\n"
+        "geval: note: there is no entry for test-A in last; --phase main or post-deadline shows another\n"
     )
 
 

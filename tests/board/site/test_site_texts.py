@@ -47,7 +47,7 @@ def test_how_to_cite_stands_with_the_challenge_and_every_page_leads_there():
 
 def test_board_yaml_has_both_texts():
     of = settings(submit='"Write to *us*"', cite="|\n  two\n  lines")
-    assert (of.submit, of.cite) == ("Write to *us*", "two\nlines\n")
+    assert (of.submit, of.cite) == ("Write to *us*", "two\nlines")
     with pytest.raises(ConfigError, match="`submit` must be a single value"):
         settings(submit="[a]")
 
