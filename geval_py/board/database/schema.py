@@ -151,7 +151,8 @@ submitters = _table(
 # only the organiser reads of that; ``problems`` are as in the JSON of the checker, without the rules that need the
 # answers. ``fingerprint`` has the digests of the paths, as they were, at which a scan found it.
 # ``cost`` is as how many submissions it counts for the quota, ``charge`` is the reason.
-# ``final`` is when the submitter named it as one that decides, ``corrected`` when a rescoring last changed a score.
+# ``final`` is when the submitter named it as one that decides, ``corrected`` when a rescoring last changed a score
+# that is shown, or its state: what is hidden leaves no trace.
 #
 # What is uploaded to a server waits first. It is the content ``sha256`` of ``blobs`` until it is received;
 # ``sent_name`` is the name of the file, ``test`` the test set of a single output, "" for an archive. ``receipt`` is

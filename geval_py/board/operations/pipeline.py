@@ -316,7 +316,6 @@ def store_result(
         evaluation = connection.execute(select(Scores.evaluation_id).where(*own)).scalar()
         if evaluation not in (None, row.id):
             connection.execute(delete(scores).where(*own))
-            change_submission(connection, submission_id, corrected=now)
         if evaluation != row.id:
             values = {"output_id": row.output_id, "metric": row.metric, "evaluation_id": row.id}
             connection.execute(insert(scores).values(values))

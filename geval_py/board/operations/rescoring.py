@@ -147,7 +147,7 @@ def rescore(
             break
     with board.writing() as connection:
         refresh(connection, settings, now)
-        before, scores_before = places(connection, settings, now), shown_scores(connection)
+        before, old_scores = places(connection, settings, now), shown_scores(connection)
         left = outdated(connection, settings, references, again=again)  # another run may have replaced some meanwhile
         numbers = sorted({one.submission_id for one in left} & results.keys())
         changed = [
@@ -157,12 +157,14 @@ def rescore(
         ]
         receipts = [receipt_of(connection, number) for number in changed]
         refresh(connection, settings, now)
-        after = places(connection, settings, now)
+        after, new_scores = places(connection, settings, now), shown_scores(connection)
         changes = (PlaceChange(*key, before.get(key), after.get(key)) for key in dict.fromkeys((*after, *before)))
         moved = tuple(one for one in changes if one.before != one.after)
-        corrected = {one.submitter for one in moved}
-        corrected.update(team for team, *_ in scores_before ^ shown_scores(connection))
-        tell_of_correction(connection, board, corrected, now)
+        for number in {key[0] for key, score in old_scores.items() if new_scores.get(key) != score}:
+            change_submission(connection, number, corrected=now)
+        told = {one.submitter for one in moved}
+        told.update(team for (_, team, *_), _ in old_scores.items() ^ new_scores.items())
+        tell_of_correction(connection, board, told, now)
         if dry_run:
             connection.rollback()
     return Rescored(outdated=tuple(old), changes=moved, receipts=tuple(receipts))
@@ -227,11 +229,11 @@ def left_out(test: str) -> str:
     return f"its outputs for {test} are left out: "
 
 
-def shown_scores(connection: Connection) -> set[tuple[Any, ...]]:
-    """Return the public scores, each with the submitter, the output and the metric."""
-    keys = Disclosures.output_id, Disclosures.metric, Disclosures.value
-    query = select(Submitters.name, *keys).join_from(submitters, submissions).join(outputs).join(disclosures)
-    return {tuple(row) for row in connection.execute(query)}
+def shown_scores(connection: Connection) -> dict[tuple[int, str, int, str], float | None]:
+    """Return the public scores by the submission, its submitter, the output and the metric."""
+    keys = Submissions.id, Submitters.name, Disclosures.output_id, Disclosures.metric
+    query = select(*keys, Disclosures.value).join_from(submitters, submissions).join(outputs).join(disclosures)
+    return {(one, team, output, metric): value for one, team, output, metric, value in connection.execute(query)}
 
 
 # Submissions, scored again.
