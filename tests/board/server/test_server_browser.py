@@ -110,6 +110,12 @@ def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_addr
         page.keyboard.press("Enter")
         page.wait_for_load_state()
 
+    def ask(name):
+        question = page.locator("details", has=page.locator(f"summary[aria-label='{name}']"))
+        question.locator("summary").press("Enter")
+        expect(question).to_have_attribute("open", "")
+        look()
+
     def tab(name):
         page.get_by_role("navigation", name="Organiser’s pages").get_by_role("link", name=name).press("Enter")
         expect(page.get_by_role("heading", level=1)).to_have_text("Organiser" if name == "Now" else name)
@@ -131,15 +137,13 @@ def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_addr
     expect(page.get_by_role("button", name="Take back announcement 1")).to_be_visible()
     tab("Submissions")
     rows = page.get_by_role("region", name="Submissions")
-    press(f"Remark {codes[0]}")
-    expect(page.get_by_role("heading", level=1)).to_have_text(f"Put a remark on {codes[0]}?")
-    look()
+    ask(f"Remark {codes[0]}")
     fill("The remark", "a bigram")
-    press(f"Put a remark on {codes[0]}")
+    press(f"Remark {codes[0]}")
     expect(rows).to_contain_text("a bigram")
-    press(f"Withdraw {codes[0]}")
-    expect(page.get_by_role("heading", level=1)).to_have_text(f"Withdraw {codes[0]}?")
+    ask(f"Withdraw {codes[0]}")
     fill("The reason, for organisers", "a copy")
+    page.get_by_label("it disappears from the leaderboards and pages").press("Space")
     press(f"Withdraw {codes[0]}")
     expect(rows.locator(".state")).to_have_text("withdrawn")
     look()
