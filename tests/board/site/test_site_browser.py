@@ -235,8 +235,10 @@ def test_a_submissions_page_leads_to_the_comparison(open_page, site):
 def test_submissions_of_different_phases_were_not_compared(browser, tmp_path):
     view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
     main = view.standings["test-A", "main"].entries
-    late = {("test-A", "post-deadline"): replace(view.standings["test-A", "post-deadline"], entries=main[:1])}
-    write_site(str(tmp_path / "public"), site_views.made(replace(view, standings={**view.standings, **late})).items())
+    entries = {"post-deadline": main[:1], "main": main[1:]}  # the first one is late
+    parted = {("test-A", name): replace(view.standings["test-A", name], entries=own) for name, own in entries.items()}
+    files = site_views.made(replace(view, standings={**view.standings, **parted}))
+    write_site(str(tmp_path / "public"), files.items())
     page = browser.new_page()
     page.goto(f"{(tmp_path / 'public').as_uri()}/compare.test-A.html#{main[0].code},{main[1].code}")
     assert "They were not compared line by line, because they are not in one leaderboard." in page.inner_text("main")
