@@ -50,7 +50,7 @@ def span(low: float | None, high: float | None, digits: int) -> str:
     """Write an interval, "" for none, with no more digits than its width needs.
 
     >>> span(168.1, 181.24, 4), span(512.3, 598.1, 4)
-    ('168–181', '512–598')
+    ('168–182', '512–599')
     """
     if low is None or high is None or not digits:
         return ""
