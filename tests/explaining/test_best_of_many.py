@@ -14,7 +14,7 @@ from geval_py.scoring.metrics.registry import METRICS
 LOG_LOSS = METRICS["LogLossHashed"]
 
 
-@pytest.mark.parametrize("trials", [60, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("trials", [60, pytest.param(2000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("systems", [3, 20])
 def test_the_best_of_equal_systems(systems, trials):
     """On 300 lines of sd 0.5, beside what the lines have in common."""
