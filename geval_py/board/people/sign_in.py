@@ -29,8 +29,6 @@ from geval_py.board.people.store import People
 from geval_py.errors import UsageError
 from geval_py.text import visible
 
-I = identities.c  # noqa: E741
-
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
@@ -63,10 +61,11 @@ def _join(people: People, person: str, now: datetime) -> str:
 # Other sites
 
 
-def is_known(people: People, who: Identity) -> bool:
-    """Return whether an account of another site signs in to an account of the board."""
-    is_this = I.issuer == who.issuer, I.subject == who.subject, I.board == people.board
-    return people.execute(select(I.id).where(*is_this)).first() is not None
+def person_of(people: People, who: Identity) -> str | None:
+    """Return the person who signs in to the board by an account of another site; None if nobody does."""
+    c = identities.c
+    is_this = c.issuer == who.issuer, c.subject == who.subject, c.board == people.board
+    return people.execute(select(c.person).where(*is_this)).scalar()
 
 
 def identified(people: People, who: Identity, now: datetime) -> str:
@@ -74,8 +73,7 @@ def identified(people: People, who: Identity, now: datetime) -> str:
 
     Raises RefusedError if it was closed, and if the address is that of an account that was used.
     """
-    is_this = I.issuer == who.issuer, I.subject == who.subject, I.board == people.board
-    person = people.execute(select(I.person).where(*is_this)).scalar()
+    person = person_of(people, who)
     if person is not None:
         return _join(people, person, now)
     is_theirs = func.lower(A.email) == who.email.lower()
@@ -94,7 +92,7 @@ def identified(people: People, who: Identity, now: datetime) -> str:
 
 def connect(people: People, who: Identity, member: Account, now: datetime) -> None:
     """Let somebody sign in by another site to an account from now on; raises RefusedError if that has an account."""
-    if is_known(people, who):
+    if person_of(people, who) is not None:
         raise RefusedError("this account of another site has an account here already")
     values = {"issuer": who.issuer, "subject": who.subject, "board": people.board, "person": member.person}
     people.execute(insert(identities).values(**values, made=now))
@@ -117,13 +115,14 @@ def enrol(people: People, who: Identity, name: str, now: datetime, others: Itera
 
 def identities_of(people: People, member: Account) -> list[Row[Any]]:
     """Return the accounts of other sites by which somebody signs in."""
-    is_theirs = I.person == member.person, I.board == people.board
-    return list(people.execute(select(identities).where(*is_theirs).order_by(I.id)))
+    is_theirs = identities.c.person == member.person, identities.c.board == people.board
+    return list(people.execute(select(identities).where(*is_theirs).order_by(identities.c.id)))
 
 
 def disconnect(people: People, member: Account, number: int) -> None:
     """End signing in by an account of another site."""
-    is_theirs = I.id == number, I.person == member.person, I.board == people.board
+    c = identities.c
+    is_theirs = c.id == number, c.person == member.person, c.board == people.board
     people.execute(delete(identities).where(*is_theirs))
 
 

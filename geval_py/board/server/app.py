@@ -180,8 +180,8 @@ def show_invitation(request: Request) -> Response:
     with server.accounts.reading() as people:
         row = secrets.find(people, secrets.INVITATION, secret, server.clock())
         boards = [People(people.connection, one.accounts.board) for one in server.boards or [server]]
-        found = [accounts.account(board, A.person == row.person) for board in boards] if row is not None else []
-    who = next((one for one in found if one is not None), None)
+        invited = [accounts.account(board, A.person == row.person) for board in boards] if row is not None else []
+    who = next(filter(None, invited), None)
     return server.page("invitation", "Invitation", 200 if who else 404, invitation=row, who=who)
 
 

@@ -61,7 +61,7 @@ async def come_back(request: Request) -> Response:
     def sign_in_or_ask() -> Response:
         current = server.current(request)
         with server.accounts.writing() as people:
-            is_asked = current is not None and not sign_in.is_known(people, who)
+            is_asked = current is not None and sign_in.person_of(people, who) is None
             person = "" if is_asked else sign_in.identified(people, who, server.clock())
             if person:
                 return server.welcome(people, person, f"signed in by {provider.name}")

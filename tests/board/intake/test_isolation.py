@@ -275,7 +275,7 @@ def test_a_branch_through_the_child(place, settings, submission, tmp_path):
 
 @pytest.fixture
 def program(monkeypatch):
-    """Give the children some code."""
+    """A function that sets the code that the children run."""
 
     def run(code):
         monkeypatch.setattr(isolation, "PROGRAM", HARNESS + code)
