@@ -82,8 +82,8 @@ make_submit_parser = parser_maker(
     switch("--no-check", help="send it without checking it here first"),
     switch("--no-wait", help="print the signed receipt at once, and do not wait for the score"),
     status="""\
-Exit status: 0 it is scored, or was sent with --no-wait; 1 it has errors and was not sent, or it is rejected, \
-refused or failed; 2 an error in the command line.""",
+Exit status: 0 it is scored, was sent with --no-wait, or has arrived and its state is not known yet; 1 it has \
+errors and was not sent, or it is rejected, refused or failed; 2 an error in the command line.""",
     before="""\
 The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. Create one \
 on your page of the board, or ask the organiser for one.
@@ -182,8 +182,8 @@ def _check(outputs: Sequence[str]) -> None:
     from geval_py.checking import problem_formats, rules, targets
     from geval_py.checking.check import check_targets
 
-    found = [target for target in targets.find_targets(outputs) if isinstance(target, targets.Target)]
-    report = check_targets(found, rules.select_rules(None), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
+    checked = [target for target in targets.find_targets(outputs) if isinstance(target, targets.Target)]
+    report = check_targets(checked, rules.select_rules(None), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
     if report.status:
         style = {"colour": shows_colours(sys.stderr), "links": shows_links(sys.stderr)}
         shown = problem_formats.render(report, "text", width=width_of(sys.stderr), **style)
