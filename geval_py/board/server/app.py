@@ -55,7 +55,6 @@ from geval_py.text import named, words
 
 CHUNK_BYTES = 1 << 20  # of a form, which is on the disk
 RECEIVED_AT_ONCE = 10  # uploads of an account
-MAX_CACHED = 256  # files of the site, few of which have more than 100 kB
 PAGES = StaticFiles()
 STATE_KEY = token_hex()  # signs what a browser keeps while it is at another site; a restart begins anew
 

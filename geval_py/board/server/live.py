@@ -28,7 +28,6 @@ from geval_py.errors import ConfigError, GevalError, MissingFileError, UsageErro
 from geval_py.reading import challenge
 from geval_py.tables.numbers import counted
 
-PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 RETRY_SECONDS = 1  # until a board that could not be opened is tried again
 REST = 3  # times as long as a slow reading took, no other one is begun in the same phase
 SLOW_SECONDS = 0.5

@@ -41,6 +41,7 @@ LIST_COLUMNS = {  # of a class list, by how spreadsheets and learning platforms 
     "role": ("role",),
     "student_id": ("studentid", "idnumber", "matriculationnumber"),
 }
+PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 OLD_SETTINGS = "boards.yaml"  # of earlier versions, beside several boards
 
 
@@ -128,8 +129,6 @@ def _worker_beside(board: str, workers: int | None) -> Iterator[None]:
 
     Its standard input is a pipe from this process, so that it notices if this process is killed.
     """
-    from geval_py.board.server.live import PROGRAM
-
     more = [] if workers is None else ["--workers", str(workers)]
     words = [sys.executable, "-I", "-c", PROGRAM, "board", "work", board, *more]
     running: list[subprocess.Popen[bytes]] = []

@@ -20,7 +20,7 @@ from geval_py.board.operations.receipts import quota_used
 from geval_py.board.people import accounts, secrets, sign_in
 from geval_py.board.people.store import accounts_of
 from geval_py.board.server import signed_receipts
-from geval_py.board.server.live import PROGRAM
+from geval_py.cli.board.server import PROGRAM
 
 HOST = "127.0.0.1"
 START_SECONDS = 120
