@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from geval_py.board.database.store import Board
 from geval_py.board.people import schema as people_schema
 from geval_py.board.people.store import accounts_of
+from geval_py.board.ranking.disclosure import changing
 
 # Where the two databases differ, in types, locks and errors, a test runs on both without --long too.
 ON_BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
@@ -34,6 +35,12 @@ def frozen(path, text):
     if os.environ.get("GEVAL_PY_FREEZE"):
         path.write_text(text, encoding="utf-8")
     return path.read_text(encoding="utf-8")
+
+
+def change(board, operation, *values, moment=NOW, **more):
+    """Change a board by an operation, in a transaction."""
+    with changing(board, moment) as connection:
+        return operation(connection, *values, **more)
 
 
 def count(board, table):

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 import yaml
 from answer_formats import in_another_format
-from samples import NOW, WORDS, output, submission_in, without_limits, words_of, write, write_challenge
+from samples import NOW, WORDS, change, output, submission_in, without_limits, words_of, write, write_challenge
 from sqlalchemy import select
 
 from geval_py.board.backups import PLACES, back_up, restore, write_archive
@@ -67,9 +67,9 @@ def filled(board, submission, tmp_path):
     write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
     rescore(board, now=NOW)
     gone = add(board, str(submission("gone", 0.3)), now=NOW)
-    moderating.withdraw(board, gone.code, "it used the answers", NOW)
-    notices.announce(board, "test-B opens on Monday", NOW)
-    extend(board, "bob", more=1, reason="ill", now=NOW)
+    change(board, moderating.withdraw, board.settings, gone.code, "it used the answers", NOW)
+    change(board, notices.announce, "test-B opens on Monday", NOW)
+    change(board, extend, board.settings, "bob", more=1, reason="ill", now=NOW)
     uploaded(board, tmp_path)
     return board
 

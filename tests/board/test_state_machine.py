@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 from profiles import LONG
+from samples import change
 from sqlalchemy import select
 
 from geval_py.board.backups import back_up
@@ -128,12 +129,17 @@ class BoardMachine(Machine):
         )
         self.perform(action, kill, inner)
 
+    def change(self, operation, *values, **more):
+        return change(self.board, operation, *values, moment=self.now, **more)
+
     def withdrawing(self, place, *, by_team=False):
         place %= len(self.model.submissions)
         code, now = self.codes[place], self.now
         return Action(
             "withdraw",
-            lambda: submissions.withdraw(self.board, code, "by its team", now, by_team=by_team),
+            partial(
+                self.change, submissions.withdraw, self.board.settings, code, "by its team", now, by_team=by_team
+            ),
             after(lambda model: model.withdraw(place, by_team=by_team)),
         )
 
@@ -150,7 +156,7 @@ class BoardMachine(Machine):
     def note(self, place, remark, kill):
         place %= len(self.model.submissions)
         code = self.codes[place]
-        act = partial(submissions.note, self.board, code, remark)
+        act = partial(self.change, submissions.note, code, remark)
         self.perform(Action("note", act, after(lambda model: model.note(place, remark))), kill)
 
     @step(
@@ -166,7 +172,7 @@ class BoardMachine(Machine):
         codes, now = [self.codes[place] for place in places], self.now
         action = Action(
             "final",
-            lambda: submissions.name_final(self.board, codes, now, undo=undo),
+            partial(self.change, submissions.name_final, self.board.settings, codes, now, undo=undo),
             after(lambda model: model.name_final(places, undo=undo)),
         )
         self.perform(action, kill)
@@ -253,7 +259,7 @@ class BoardMachine(Machine):
 
     @step(text=st.sampled_from(["hello", "*news*"]), kill=KILLS)
     def announce(self, text, kill):
-        act = partial(announce, self.board, text, self.now)
+        act = partial(self.change, announce, text, self.now)
         self.perform(Action("announce", act, after(lambda model: model.announce(text))), kill)
 
     @step(possible=lambda self: self.model.announced, place=ANY, kill=KILLS)
@@ -262,7 +268,7 @@ class BoardMachine(Machine):
         with self.board.reading() as connection:
             query = select(announcements.c.id).order_by(announcements.c.id).offset(place)
             number = connection.execute(query).scalar()
-        act = partial(take_back, self.board, number)
+        act = partial(self.change, take_back, number)
         self.perform(Action("take back", act, after(lambda model: model.take_back(place))), kill)
 
     # The server

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from threading import get_ident
 from typing import Any
 
 from sqlalchemy import (
@@ -46,10 +44,9 @@ SCHEMA_VERSION = "0002"  # the last of migrations/versions
 LAST_COMMIT = "c68d85bd"  # that reads the schema before
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
+READ_ONLY = "attempt to write a readonly database"  # SQLite's message
 BUSY_SECONDS = 60  # that a writer waits for another
-BUSY_MILLISECONDS = 200  # that SQLite waits at once, as no signal is handled meanwhile
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
-_WRITING: dict[tuple[str, int, int], Connection] = {}  # open transactions, by place, lock and thread
 
 
 class StoreError(DataError):
@@ -82,30 +79,22 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self, seconds: float | None = None) -> Iterator[Connection]:
-        """Run the block as one transaction, which is undone if the block raises an error; raises StoreError.
-
-        A block within another one is a part of its transaction. On SQLite another writer is waited for a minute or,
-        if given, fewer ``seconds``.
-        """
-        own = self.place, self.lock, get_ident()
-        if own in _WRITING:
-            yield _WRITING[own]
-            return
+    def writing(self) -> Iterator[Connection]:
+        """Run the block as one transaction, which is undone if the block raises an error; raises StoreError."""
         engine = self.engine
         with store_errors(engine), engine.connect() as connection:
-            if is_copy(connection):
-                raise StoreError(path=_shown(engine.url), reason="attempt to write a readonly database")
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("ROLLBACK")
-                _begin_immediate(connection, BUSY_SECONDS if seconds is None else seconds)
+                connection.exec_driver_sql("PRAGMA busy_timeout = 1000")  # no signal is handled while SQLite waits
+                for _ in range(BUSY_SECONDS - 1):
+                    with suppress(OperationalError):
+                        connection.exec_driver_sql("BEGIN IMMEDIATE")
+                        break
+                else:
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
             else:
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self.lock})")
-            _WRITING[own] = connection
-            try:
-                yield connection
-            finally:
-                del _WRITING[own]
+            yield connection
             connection.commit()
 
 
@@ -188,64 +177,24 @@ def _engine(url: URL | str) -> Engine:
     return engine
 
 
-class ReadOnlyCopy(sqlite3.Connection):
-    """A connection to a private copy of a database that cannot be written."""
-
-
-def is_copy(connection: Connection) -> bool:
-    """Whether a connection is to a private copy of SQLite's database, since that cannot be written."""
-    return isinstance(connection.connection.dbapi_connection, ReadOnlyCopy)
-
-
-def connect_to_sqlite(path: str, *, timeout: float = BUSY_SECONDS, **how: Any) -> sqlite3.Connection:
-    """Connect; to a private copy if the database cannot be written.
-
-    If a full disk has no room for the memory that connections share, connect without it.
-    """
-
-    def prepared(locking: str) -> sqlite3.Connection:
-        connection: sqlite3.Connection = sqlite3.connect(path, timeout, **how)
-        connection.isolation_level = None  # we begin transactions, not the driver
-        try:
-            for pragma in (f"locking_mode = {locking}", "journal_mode = WAL", "foreign_keys = ON"):
-                connection.execute(f"PRAGMA {pragma}")
-            connection.execute("PRAGMA synchronous = FULL")
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
-
+def connect_to_sqlite(path: str, **how: Any) -> sqlite3.Connection:
+    """Connect; only to read if the folder cannot be written or the disk is full."""
+    connection: sqlite3.Connection = sqlite3.connect(
+        path, isolation_level=None, **how
+    )  # we begin transactions, not the driver
     try:
-        return prepared("NORMAL")
-    except sqlite3.OperationalError as error:
-        code = error.sqlite_errorcode & 0xFF
-        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and os.path.isfile(path):
-            # SQLite wants to write the memory that connections share, unless nobody writes: then there is no log
-            log = f"{path}-wal"
-            nobody_writes = not os.path.exists(log) or os.path.getsize(log) == 0
-            name = f"{Path(path).as_uri()}?mode=ro{'&immutable=1' if nobody_writes else ''}"
-            copy: sqlite3.Connection = sqlite3.connect("", factory=ReadOnlyCopy, **how)  # in a temporary file
-            copy.isolation_level = None
-            with closing(sqlite3.connect(name, timeout, uri=True)) as source:
-                source.backup(copy)
-            return copy
-        if code not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
+        for pragma in ("journal_mode = WAL", "foreign_keys = ON", "synchronous = FULL"):
+            connection.execute(f"PRAGMA {pragma}")
+    except sqlite3.OperationalError:
+        connection.close()
+        log = f"{path}-wal"
+        if not os.path.isfile(path):
             raise
-        return prepared("EXCLUSIVE")
-
-
-def _begin_immediate(connection: Connection, seconds: float) -> None:
-    ends = time.monotonic() + seconds
-    connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
-    while True:
-        try:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        except OperationalError as error:
-            if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
-                raise
-        else:
-            break
-    connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        # SQLite wants to write the memory that connections share, unless nobody writes: then there is no log
+        is_immutable = not os.path.exists(log) or os.path.getsize(log) == 0
+        name = f"{Path(path).as_uri()}?mode=ro{'&immutable=1' if is_immutable else ''}"
+        connection = sqlite3.connect(name, isolation_level=None, uri=True, **how)
+    return connection
 
 
 def check_schema(engine: Engine) -> None:
@@ -282,7 +231,10 @@ def store_errors(engine: Engine) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise StoreError(path=_shown(engine.url), reason=str(error.orig).partition("\n")[0]) from error
+        reason = str(error.orig).partition("\n")[0]
+        if reason == READ_ONLY:
+            reason = "it cannot be written, as its folder is read-only or the disk is full"
+        raise StoreError(path=_shown(engine.url), reason=reason) from error
 
 
 def _shown(url: URL) -> str:

@@ -9,12 +9,10 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, insert, select
 
 from geval_py.board.database.schema import Submitters, exceptions, submitters
-from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded
 from geval_py.board.operations.teams import find_submitter, submitter_id
-from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import bounds
-from geval_py.board.settings import AFTER, moment_text
+from geval_py.board.settings import AFTER, BoardSettings, moment_text
 from geval_py.errors import UsageError
 from geval_py.tables.numbers import counted
 from geval_py.text import visible
@@ -40,7 +38,8 @@ class Extension(NamedTuple):
 
 
 def extend(
-    board: Board,
+    connection: Connection,
+    settings: BoardSettings,
     team: str,
     *,
     phase: str = "",
@@ -58,7 +57,6 @@ def extend(
     a deadline that is not between that of the phase and the next one, and unless ``confirmed`` if the team could see
     the phase's private scores meanwhile.
     """
-    settings = board.settings
     names = [one for one in settings.phase_names if one != AFTER]
     current = settings.phase_of(now)
     phase = phase or (names[-1] if current == AFTER else current)
@@ -84,18 +82,16 @@ def extend(
             raise UsageError(
                 message=f"{public}, so the team may use them\n  to extend its deadline anyway, confirm (--yes)"
             )
-    with board.writing() as connection:
-        row = find_submitter(connection, team)
-        names = [row.name] if row else [one for one in teams if casefolded(one) == casefolded(team)]
-        if not names:
-            raise UsageError(message=f"there is no team `{visible(team)}`")
-        key = {"submitter_id": submitter_id(connection, names[0]), "phase": phase}
-        connection.execute(delete(exceptions).where(*(exceptions.c[name] == value for name, value in key.items())))
-        if until or more:
-            values = key | {"until": until, "more": more, "reason": reason}
-            connection.execute(insert(exceptions).values(values))
-        refresh(connection, settings, now)
-        return Extension(names[0], phase, until, more, reason)
+    row = find_submitter(connection, team)
+    names = [row.name] if row else [one for one in teams if casefolded(one) == casefolded(team)]
+    if not names:
+        raise UsageError(message=f"there is no team `{visible(team)}`")
+    key = {"submitter_id": submitter_id(connection, names[0]), "phase": phase}
+    connection.execute(delete(exceptions).where(*(exceptions.c[name] == value for name, value in key.items())))
+    if until or more:
+        values = key | {"until": until, "more": more, "reason": reason}
+        connection.execute(insert(exceptions).values(values))
+    return Extension(names[0], phase, until, more, reason)
 
 
 def extensions(connection: Connection) -> list[Extension]:

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert
 
 from geval_py.board.database.schema import announcements, notices
-from geval_py.board.database.store import Board, mark_changed
+from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded
 from geval_py.board.people.accounts import A, all_accounts
 from geval_py.board.people.store import accounts_of
@@ -25,7 +25,7 @@ MAX_ANNOUNCEMENT_LENGTH = 2000  # characters
 WAITING, SENT, GIVEN_UP = "waiting", "sent", "given up"  # states
 
 
-def announce(board: Board, text: str, now: datetime, accounts: Iterable[str] = ()) -> int:
+def announce(connection: Connection, text: str, now: datetime, accounts: Iterable[str] = ()) -> int:
     """Put a text in Markdown on the first page and into the feed, and mail it to ``accounts``; return its number.
 
     Raises UsageError.
@@ -33,21 +33,16 @@ def announce(board: Board, text: str, now: datetime, accounts: Iterable[str] = (
     text = text.strip()
     if not text or len(text) > MAX_ANNOUNCEMENT_LENGTH:
         raise UsageError(message=f"an announcement must have 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
-    with board.writing() as connection:
-        new = insert(announcements).values(moment=now, text=text).returning(announcements.c.id)
-        made = connection.execute(new).scalar_one()
-        for account in accounts:
-            _write_down(connection, account, {"announcement": text}, now)
-        mark_changed(connection)
-    return int(made)
+    for account in accounts:
+        _write_down(connection, account, {"announcement": text}, now)
+    new = insert(announcements).values(moment=now, text=text).returning(announcements.c.id)
+    return int(connection.execute(new).scalar_one())
 
 
-def take_back(board: Board, number: int) -> None:
+def take_back(connection: Connection, number: int) -> None:
     """Remove an announcement; raises UsageError if there is none with this number."""
-    with board.writing() as connection:
-        if not connection.execute(delete(announcements).where(announcements.c.id == number)).rowcount:
-            raise UsageError(message=f"there is no announcement {number}")
-        mark_changed(connection)
+    if not connection.execute(delete(announcements).where(announcements.c.id == number)).rowcount:
+        raise UsageError(message=f"there is no announcement {number}")
 
 
 def tell_of_upload(connection: Connection, settings: BoardSettings, upload: Any, now: datetime) -> None:

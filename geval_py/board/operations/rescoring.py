@@ -253,8 +253,8 @@ def _score_all(
     def score(job: tuple[int, Result], place: str) -> tuple[int, Result]:
         return job[0], score_again(board, job[0], references, place)
 
-    def store(ready: Sequence[tuple[int, Result]], seconds: float | None) -> None:
-        with board.writing(seconds) as connection:
+    def store(ready: Sequence[tuple[int, Result]]) -> None:
+        with board.writing() as connection:
             for _, result in ready:
                 if result.parcel is not None:
                     store_evaluations(connection, result.parcel, result.scored, references, now)

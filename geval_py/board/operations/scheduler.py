@@ -16,7 +16,7 @@ from itertools import takewhile
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Generic, TypeAlias, TypeVar
 
-from geval_py.board.intake.sandbox import STOP_SECONDS, end_children
+from geval_py.board.intake.sandbox import end_children
 
 GROUP = 16  # jobs that are stored in one transaction, at most
 AHEAD = 4  # for each thread, so many jobs are prepared before they are stored
@@ -39,7 +39,7 @@ class _Task(Generic[Job]):
 def run(
     take: Callable[[Sequence[Job]], Job | None],
     prepare: Callable[[Job, str], Job],
-    store: Callable[[Sequence[Job], float | None], None],
+    store: Callable[[Sequence[Job]], None],
     *,
     threads: int | None = None,
     ahead: int | None = None,
@@ -54,7 +54,7 @@ def run(
     thread with a job and an empty folder; it returns what to store. ``store`` is called with jobs that have finished
     together, in the order in which they began; they wait for one before them at most ``patience`` seconds. ``tick``
     is called every now and then with all that are at work. After an interrupt all children are killed, and what was
-    finished is stored, for which ``store`` may wait so many seconds.
+    finished is stored.
     """
     threads = threads or os.cpu_count() or 1
     ahead = ahead or threads * AHEAD + GROUP
@@ -66,9 +66,9 @@ def run(
         finally:
             task.ended = time.monotonic()
 
-    def settle(finished: Sequence[Future[Job]], seconds: float | None = None) -> None:
+    def settle(finished: Sequence[Future[Job]]) -> None:
         if finished:
-            store([future.result() for future in finished], seconds)
+            store([future.result() for future in finished])
         for future in finished:
             shutil.rmtree(running.pop(future).place, ignore_errors=True)
 
@@ -93,7 +93,7 @@ def run(
         except KeyboardInterrupt:
             finished = [future for future in running if future.done() and future.exception() is None]
             end_children(running)
-            settle(finished, STOP_SECONDS)
+            settle(finished)
             raise
         finally:
             executor.shutdown(wait=False, cancel_futures=True)

@@ -31,8 +31,7 @@ from geval_py.board.operations.receipts import (
 )
 from geval_py.board.operations.scheduler import Progress
 from geval_py.board.operations.teams import team_settings
-from geval_py.board.ranking.disclosure import refresh
-from geval_py.board.ranking.order import MAX_COMPARED
+from geval_py.board.ranking.disclosure import changing, refresh
 from geval_py.board.references import references_of
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.submission import RejectedError
@@ -74,10 +73,8 @@ def add(
     )
     with TemporaryDirectory(prefix="geval-board-add-", ignore_cleanup_errors=True) as place:
         attempt = prepare(board, attempt, references_of(board.settings), place)
-        with board.writing() as connection:
-            receipt = store(connection, board, attempt)
-            refresh(connection, board.settings, now, max_pairs=2 * MAX_COMPARED)
-    return receipt
+        with changing(board, now) as connection:
+            return store(connection, board, attempt)
 
 
 def scan(
@@ -158,8 +155,8 @@ def scan(
             return replace(attempt, refusal=str(error))
         return prepared
 
-    def store_paths(ready: Sequence[Attempt], seconds: float | None) -> None:
-        with board.writing(seconds) as connection:
+    def store_paths(ready: Sequence[Attempt]) -> None:
+        with board.writing() as connection:
             stored = {one.source: _store_path(connection, board, one) for one in ready}
             connection.execute(update(schema.board).values(disclosed_with=""))  # ranked at the end, or when read
             mark_changed(connection)
@@ -203,35 +200,32 @@ def _store_path(connection: Connection, board: Board, attempt: Attempt) -> Recei
 # Marks of the organiser on a submission, which stays stored.
 
 
-def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bool = False) -> Receipt:
+def withdraw(
+    connection: Connection, settings: BoardSettings, code: str, reason: str, now: datetime, *, by_team: bool = False
+) -> Receipt:
     """Hide a submission from all rankings and pages; it still counts for the quota.
 
     Raises UnknownCodeError, and UsageError without a reason, for a submission that is withdrawn already, and
     ``by_team`` if that would show or decide something: on a test with a ladder, or after the deadline.
     """
-    settings = board.settings
     if not reason.strip():
         raise UsageError(message="a withdrawal needs a reason, which `geval board status` shows")
-    with board.writing() as connection:
-        row = find_submission(connection, code)
-        if row.withdrawn is not None:
-            raise UsageError(message=f"`{visible(code)}` was already withdrawn, at {moment_text(row.withdrawn)}")
-        if by_team and (problem := withdrawal_problem(connection, settings, row, now)):
-            raise UsageError(message=problem)
-        change_submission(connection, row.id, withdrawn=now, withdrawal=reason)
-        refresh(connection, settings, now)
-        return receipt_of(connection, row.id, f"withdrawn: {visible(reason)}")
+    row = find_submission(connection, code)
+    if row.withdrawn is not None:
+        raise UsageError(message=f"`{visible(code)}` was already withdrawn, at {moment_text(row.withdrawn)}")
+    if by_team and (problem := withdrawal_problem(connection, settings, row, now)):
+        raise UsageError(message=problem)
+    change_submission(connection, row.id, withdrawn=now, withdrawal=reason)
+    return receipt_of(connection, row.id, f"withdrawn: {visible(reason)}")
 
 
-def restore(board: Board, code: str, now: datetime) -> Receipt:
+def restore(connection: Connection, code: str) -> Receipt:
     """Undo the withdrawal of a submission; raises UnknownCodeError, and UsageError if it is not withdrawn."""
-    with board.writing() as connection:
-        row = find_submission(connection, code)
-        if row.withdrawn is None:
-            raise UsageError(message=f"`{visible(code)}` is not withdrawn")
-        change_submission(connection, row.id, withdrawn=None, withdrawal="")
-        refresh(connection, board.settings, now)
-        return receipt_of(connection, row.id, "no longer withdrawn")
+    row = find_submission(connection, code)
+    if row.withdrawn is None:
+        raise UsageError(message=f"`{visible(code)}` is not withdrawn")
+    change_submission(connection, row.id, withdrawn=None, withdrawal="")
+    return receipt_of(connection, row.id, "no longer withdrawn")
 
 
 def withdrawal_problem(connection: Connection, settings: BoardSettings, row: Row[Any], now: datetime) -> str:
@@ -251,37 +245,33 @@ def _tests_with_outputs(connection: Connection, number: int) -> set[str]:
     return set(connection.execute(select(Outputs.test).where(Outputs.submission_id == number)).scalars())
 
 
-def note(board: Board, code: str, remark: str) -> Receipt:
+def note(connection: Connection, code: str, remark: str) -> Receipt:
     """Put a public remark on a submission, in place of an earlier one; "" removes it. Raises UnknownCodeError."""
-    remark = remark.strip()
-    with board.writing() as connection:
-        number = find_submission(connection, code).id
-        change_submission(connection, number, remark=remark)
-        mark_changed(connection)
-        return receipt_of(connection, number, f"remark: {visible(remark)}" if remark else "without a remark")
+    remark, row = remark.strip(), find_submission(connection, code)
+    change_submission(connection, row.id, remark=remark)
+    return receipt_of(connection, row.id, f"remark: {visible(remark)}" if remark else "without a remark")
 
 
-def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool = False) -> list[Receipt]:
+def name_final(
+    connection: Connection, settings: BoardSettings, codes: Sequence[str], now: datetime, *, undo: bool = False
+) -> list[Receipt]:
     """Name submissions as those by which the private part of a test ranks their submitters; return their receipts.
 
-    With ``undo`` they are that no longer. It is done for all or, after an error, for none.
+    With ``undo`` they are that no longer.
 
     Raises UnknownCodeError, and UsageError if a submission cannot be final, if a submitter has named more than
     board.yaml allows, and after the deadline.
     """
-    settings = board.settings
     if not settings.finals:
         raise UsageError(
             message="this board has no final submissions\n  to allow two, write `finals: 2` into board.yaml"
         )
-    with board.writing() as connection:
-        rows = [find_submission(connection, code) for code in codes]
-        for row in rows:
-            if problem := final_problem(connection, settings, row, now, undo=undo):
-                raise UsageError(message=problem)
-            change_submission(connection, row.id, final=None if undo else row.final or now)
-        mark_changed(connection)
-        return [receipt_of(connection, row.id, UNNAMED if undo else NAMED) for row in rows]
+    rows = [find_submission(connection, code) for code in codes]
+    for row in rows:
+        if problem := final_problem(connection, settings, row, now, undo=undo):
+            raise UsageError(message=problem)
+        change_submission(connection, row.id, final=None if undo else row.final or now)
+    return [receipt_of(connection, row.id, UNNAMED if undo else NAMED) for row in rows]
 
 
 def final_problem(

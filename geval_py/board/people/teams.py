@@ -23,7 +23,7 @@ from geval_py.board.people.accounts import (
 )
 from geval_py.board.people.schema import ORGANISER
 from geval_py.board.people.store import AccountStore
-from geval_py.board.ranking.disclosure import refresh
+from geval_py.board.ranking.disclosure import changing
 from geval_py.errors import UsageError
 from geval_py.text import visible
 
@@ -33,9 +33,7 @@ def submitter_names(connection: Connection) -> list[str]:
     return list(connection.execute(select(Submitters.name)).scalars())
 
 
-def change_team(
-    board: Board, store: AccountStore, name: str, new: str, now: datetime, *, merge: bool = False
-) -> None:
+def change_team(connection: Connection, store: AccountStore, name: str, new: str, *, merge: bool = False) -> None:
     """Rename a team, or ``merge`` it into the team with the ``new`` name.
 
     A merged team's submissions, uploads, members and extensions are the other's then; for a phase in which both have
@@ -43,32 +41,28 @@ def change_team(
     another one's, and while a worker has an upload of the team; RejectedError for a name that is not allowed.
     """
     key = casefolded(name)
-    with board.writing() as connection:
-        rows = {row.key: row for row in connection.execute(select(submitters))}
-        with store.reading() as people:
-            teams = {casefolded(team): team for team in teams_of(people)}
-            others = [row.name for row in rows.values() if row.key != key]
-            target = known_team(people, new, others) if merge else ""
-            if (key not in rows and key not in teams) or (merge and not target):
-                unknown = f", or no team `{visible(new)}`" if merge else ""
-                raise RefusedError(f"there is no team `{visible(name)}`{unknown}")
-            if not merge:
-                refuse_taken_team(people, new, others, but=name)
-        old, other = rows.get(key), rows.get(casefolded(new)) if merge else None
-        ids = [row.id for row in (old, other) if row is not None]
-        leased = select(Submissions.id).where(
-            Submissions.submitter_id.in_(ids), Submissions.leased_until.is_not(None)
-        )
-        if connection.execute(leased).first() is not None:
-            raise RefusedError("an upload of the team is being checked; try again in a minute")
-        if old is not None and other is not None and old.id != other.id:
-            _merge_rows(connection, old, other)
-        elif old is not None:
-            values = {"key": casefolded(new), "name": target or new}
-            connection.execute(update(submitters).where(Submitters.id == old.id).values(values))
-        with store.writing() as people:
-            rename_team(people, name, target or new)
-        refresh(connection, board.settings, now)
+    rows = {row.key: row for row in connection.execute(select(submitters))}
+    with store.reading() as people:
+        teams = {casefolded(team): team for team in teams_of(people)}
+        others = [row.name for row in rows.values() if row.key != key]
+        target = known_team(people, new, others) if merge else ""
+        if (key not in rows and key not in teams) or (merge and not target):
+            unknown = f", or no team `{visible(new)}`" if merge else ""
+            raise RefusedError(f"there is no team `{visible(name)}`{unknown}")
+        if not merge:
+            refuse_taken_team(people, new, others, but=name)
+    old, other = rows.get(key), rows.get(casefolded(new)) if merge else None
+    ids = [row.id for row in (old, other) if row is not None]
+    leased = select(Submissions.id).where(Submissions.submitter_id.in_(ids), Submissions.leased_until.is_not(None))
+    if connection.execute(leased).first() is not None:
+        raise RefusedError("an upload of the team is being checked; try again in a minute")
+    if old is not None and other is not None and old.id != other.id:
+        _merge_rows(connection, old, other)
+    elif old is not None:
+        values = {"key": casefolded(new), "name": target or new}
+        connection.execute(update(submitters).where(Submitters.id == old.id).values(values))
+    with store.writing() as people:
+        rename_team(people, name, target or new)
 
 
 def _merge_rows(connection: Connection, old: Row[tuple[object, ...]], other: Row[tuple[object, ...]]) -> None:
@@ -89,7 +83,7 @@ def disqualify(board: Board, store: AccountStore, teams: Sequence[str], reason: 
     """
     if not reason.strip():
         raise UsageError(message="a disqualification needs a reason, which `geval board status` shows")
-    with board.writing() as connection:
+    with changing(board, now) as connection:
         rows = {row.key: row for row in connection.execute(select(submitters))}
         with store.reading() as people:
             known = {casefolded(team): team for team in teams_of(people)} | {
@@ -109,5 +103,4 @@ def disqualify(board: Board, store: AccountStore, teams: Sequence[str], reason: 
             for member in (one for name in names for one in members_of(people, name)):
                 close(people, member, now)
                 log(people, ORGANISER, "closed", member.label, now=now)
-        refresh(connection, board.settings, now)
     return names

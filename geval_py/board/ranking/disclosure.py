@@ -37,7 +37,7 @@ from geval_py.board.database.schema import (
     scores,
     submissions,
 )
-from geval_py.board.database.store import Board, is_copy, mark_changed
+from geval_py.board.database.store import Board, mark_changed
 from geval_py.board.ranking import order, place_ranges
 from geval_py.board.ranking.parts import WHOLE, Figures, part_figures
 from geval_py.board.settings import (
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     Losses: TypeAlias = "npt.NDArray[np.float64]"
 
 SMALLEST = 1e-12  # distance of a score from the best one
+MAX_PAIRS = 2 * order.MAX_COMPARED  # that a change compares at its end; more are compared by the next reader
 CLIP = 20.0  # nats: as much as a single line can contribute to a step of a ladder
 
 
@@ -124,12 +125,9 @@ class Ladder:
 def disclosed(opened: Board, now: datetime) -> Iterator[Connection]:
     """Read one state of the database, with the disclosures of now; raises StoreError.
 
-    They are updated if board.yaml was edited, or a deadline passed, since they were made; if the database cannot be
-    written, in the connection's copy of it.
+    They are updated if board.yaml was edited, or a deadline passed, since they were made.
     """
     with opened.reading() as connection:
-        if is_copy(connection) and not order.is_disclosed(connection, opened.settings, now):
-            refresh(connection, opened.settings, now)
         if order.is_disclosed(connection, opened.settings, now):
             yield connection
             return
@@ -137,6 +135,14 @@ def disclosed(opened: Board, now: datetime) -> Iterator[Connection]:
         refresh(connection, opened.settings, now)
     with opened.reading() as connection:
         yield connection
+
+
+@contextmanager
+def changing(opened: Board, now: datetime) -> Iterator[Connection]:
+    """Change a board in one transaction, at whose end its disclosures are updated; raises StoreError."""
+    with opened.writing() as connection:
+        yield connection
+        refresh(connection, opened.settings, now, max_pairs=MAX_PAIRS)
 
 
 def refresh(connection: Connection, settings: BoardSettings, now: datetime, *, max_pairs: float = math.inf) -> None:

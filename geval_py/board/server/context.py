@@ -29,6 +29,7 @@ from geval_py.board.operations.teams import team_id
 from geval_py.board.people import accounts, secrets, sign_in
 from geval_py.board.people.accounts import A, Account, RefusedError, TooOftenError
 from geval_py.board.people.store import AccountStore, People, accounts_of, shared_accounts
+from geval_py.board.ranking.disclosure import changing
 from geval_py.board.ranking.leaderboard import shown_phase
 from geval_py.board.server import signed_receipts
 from geval_py.board.server.live import LiveBoard, LiveSite
@@ -357,7 +358,7 @@ def visited(
             board, now = server.board(), server.clock()
             with ExitStack() as stack:
                 enter = stack.enter_context
-                connection = enter(board.writing() if changes == BOARD else board.reading())
+                connection = enter(changing(board, now) if changes == BOARD else board.reading())
                 people = enter(server.accounts.writing() if changes == ACCOUNTS else server.accounts.reading())
                 own = accounts.account(people, A.id == account.id)  # who may have been closed or moved meanwhile
                 if own is None or role not in ("", own.role):

@@ -198,36 +198,37 @@ def need_answer(form: Mapping[str, str]) -> None:
 def announce(visit: Visit) -> tuple[str, str]:
     """Announce something to everybody, and mail it to all members if the box is checked."""
     members = [one.id for one in accounts.all_accounts(visit.people)] if visit.form["mail"] == "yes" else []
-    return str(notices.announce(visit.board, visit.form["text"], visit.now, members)), visit.form["text"]
+    return str(notices.announce(visit.connection, visit.form["text"], visit.now, members)), visit.form["text"]
 
 
 def take_back(visit: Visit) -> tuple[str, str]:
     """Take back an announcement."""
-    notices.take_back(visit.board, number_in(visit.form["number"]) or 0)
+    notices.take_back(visit.connection, number_in(visit.form["number"]) or 0)
     return visit.form["number"], ""
 
 
 def withdraw(visit: Visit) -> tuple[str, str]:
     """Withdraw a submission."""
-    operations.withdraw(visit.board, visit.form["code"], visit.form["reason"], visit.now)
-    return visit.form["code"], visit.form["reason"]
+    code, reason = visit.form["code"], visit.form["reason"]
+    operations.withdraw(visit.connection, visit.board.settings, code, reason, visit.now)
+    return code, reason
 
 
 def restore(visit: Visit) -> tuple[str, str]:
     """Undo the withdrawal of a submission."""
-    operations.restore(visit.board, visit.form["code"], visit.now)
+    operations.restore(visit.connection, visit.form["code"])
     return visit.form["code"], ""
 
 
 def note(visit: Visit) -> tuple[str, str]:
     """Put a remark on a submission."""
-    operations.note(visit.board, visit.form["code"], visit.form["remark"])
+    operations.note(visit.connection, visit.form["code"], visit.form["remark"])
     return visit.form["code"], visit.form["remark"]
 
 
 def extend_team(visit: Visit) -> tuple[str, str]:
     """Extend a phase for a team."""
-    form, more = visit.form, number_in(visit.form["more"] or "0")
+    form, more, settings = visit.form, number_in(visit.form["more"] or "0"), visit.board.settings
     if more is None:
         raise UsageError(message=f"`{visible(form['more'])}` is no number of submissions")
     try:
@@ -236,7 +237,8 @@ def extend_team(visit: Visit) -> tuple[str, str]:
         raise UsageError(message=str(error)) from None
     values: dict[str, Any] = {"phase": form["phase"], "reason": form["reason"], "confirmed": form["sure"] == "yes"}
     values["teams"] = accounts.teams_of(visit.people)
-    return form["team"], str(extend(visit.board, form["team"], until=until, more=more, now=visit.now, **values))
+    extension = extend(visit.connection, settings, form["team"], until=until, more=more, now=visit.now, **values)
+    return form["team"], str(extension)
 
 
 def close(visit: Visit) -> tuple[str, str]:
@@ -262,14 +264,14 @@ def move(visit: Visit) -> tuple[str, str]:
 
 def rename(visit: Visit) -> tuple[str, str]:
     """Rename a team."""
-    change_team(visit.board, visit.server.accounts, visit.form["team"], visit.form["into"], visit.now)
+    change_team(visit.connection, visit.server.accounts, visit.form["team"], visit.form["into"])
     return visit.form["team"], visit.form["into"]
 
 
 def merge(visit: Visit) -> tuple[str, str]:
     """Merge a team into another one."""
     names = visit.form["team"], visit.form["into"]
-    change_team(visit.board, visit.server.accounts, *names, visit.now, merge=True)
+    change_team(visit.connection, visit.server.accounts, *names, merge=True)
     return names
 
 

@@ -219,14 +219,14 @@ def team_code(visit: Visit) -> str:
 def name_final(visit: Visit) -> None:
     """Name a submission as final, or no longer."""
     code, undo = team_code(visit), visit.form["undo"] == "yes"
-    operations.name_final(visit.board, [code], visit.now, undo=undo)
+    operations.name_final(visit.connection, visit.board.settings, [code], visit.now, undo=undo)
     visit.log("took back as final" if undo else "named as final", code)
 
 
 def withdraw(visit: Visit) -> None:
     """Withdraw a submission, by its team."""
     code = team_code(visit)
-    operations.withdraw(visit.board, code, BY_THE_TEAM, visit.now, by_team=True)
+    operations.withdraw(visit.connection, visit.board.settings, code, BY_THE_TEAM, visit.now, by_team=True)
     visit.log("withdrew", code)
 
 

@@ -158,7 +158,7 @@ class Worker:
         rescored = rescore(board, now=self._clock(), dry_run=asked.dry, stop=self._stopping)
         return replace(job, state=DONE, reason="".join(f"{line}\n" for line in rescored.lines(dry_run=asked.dry)))
 
-    def _store(self, finished: Sequence[Job], _: float | None) -> None:
+    def _store(self, finished: Sequence[Job]) -> None:
         """Store what came of jobs, with the ends of their leases; if a board itself is at fault, put them back."""
         for path, live in self._boards.items():
             own = [job for job in finished if job.board == path]

@@ -21,6 +21,7 @@ from geval_py.board.people.accounts import RefusedError
 from geval_py.board.people.schema import ORGANISER, ROLES
 from geval_py.board.people.store import People, accounts_of, shared_accounts
 from geval_py.board.people.teams import change_team, disqualify, submitter_names
+from geval_py.board.ranking.disclosure import changing
 from geval_py.board.settings import read_text
 from geval_py.board.submission import RejectedError
 from geval_py.cli import terminal
@@ -402,7 +403,8 @@ def run_team(args: argparse.Namespace) -> None:
     board = Board.open(args.board)
     store = accounts_of(board)
     if new:
-        change_team(board, store, args.team, new, now(), merge=args.rename is None)
+        with changing(board, now()) as connection:
+            change_team(connection, store, args.team, new, merge=args.rename is None)
     with board.reading() as connection:
         others = submitter_names(connection)
     with store.writing() as people:

@@ -13,6 +13,7 @@ from geval_py.board.database.schema import FAILED, REFUSED, SCORED
 from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.operations.receipts import ARRIVED, NOW, WAYS, Receipt
 from geval_py.board.operations.submissions import add, name_final, note, restore, scan, withdraw
+from geval_py.board.ranking.disclosure import changing
 from geval_py.board.settings import moment_of, moment_text
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, CODE, now
@@ -126,9 +127,9 @@ make_withdraw_parser = parser_maker(
 def run_withdraw(args: argparse.Namespace) -> None:
     """Run ``geval board withdraw``; raises GevalError. After an error, nothing is withdrawn."""
     board = store.Board.open(args.board)
-    with board.writing():
+    with changing(board, now()) as connection:
         receipts = [
-            restore(board, code, now()) if args.undo else withdraw(board, code, args.reason, now())
+            restore(connection, code) if args.undo else withdraw(connection, board.settings, code, args.reason, now())
             for code in args.codes
         ]
     _show_receipts(receipts, args)
@@ -150,7 +151,9 @@ make_note_parser = parser_maker(
 
 def run_note(args: argparse.Namespace) -> None:
     """Run ``geval board note``; raises GevalError."""
-    _show_receipts([note(store.Board.open(args.board), args.code, args.remark)], args)
+    with changing(store.Board.open(args.board), now()) as connection:
+        receipt = note(connection, args.code, args.remark)
+    _show_receipts([receipt], args)
 
 
 make_announce_parser = parser_maker(
@@ -180,10 +183,13 @@ def run_announce(args: argparse.Namespace) -> None:
             raise UsageError(message="the board sends no mail\n  set `mail` of `server` in board.yaml")
         with accounts_of(board).reading() as people:
             members = [one.id for one in all_accounts(people)]
-    if args.text is None:
-        take_back(board, args.remove)
-    else:
-        sys.stdout.write(f"{announce(board, args.text, now(), members)}\n")
+    with changing(board, now()) as connection:
+        if args.text is None:
+            take_back(connection, args.remove)
+        else:
+            number = announce(connection, args.text, now(), members)
+    if args.text is not None:
+        sys.stdout.write(f"{number}\n")
 
 
 make_extend_parser = parser_maker(
@@ -215,9 +221,19 @@ def run_extend(args: argparse.Namespace) -> None:
     with accounts_of(board).reading() as people:
         values["teams"] = teams_of(people)
     extended = []
-    with board.writing() as connection:
+    with changing(board, now()) as connection:
         for team in args.teams:
-            extended.append(extend(board, team, **values, reason=args.reason, now=now(), confirmed=args.yes))
+            extended.append(
+                extend(
+                    connection,
+                    board.settings,
+                    team,
+                    **values,
+                    reason=args.reason,
+                    now=now(),
+                    confirmed=args.yes,
+                )
+            )
             audit.log(connection, "organiser", "extended", extended[-1].team, str(extended[-1]), now=now())
     sys.stdout.writelines(f"{one}\n" for one in extended)
 
@@ -238,7 +254,9 @@ make_final_parser = parser_maker(
 
 def run_final(args: argparse.Namespace) -> None:
     """Run ``geval board final``; raises GevalError."""
-    receipts = name_final(store.Board.open(args.board), args.codes, now(), undo=args.undo)
+    board = store.Board.open(args.board)
+    with changing(board, now()) as connection:
+        receipts = name_final(connection, board.settings, args.codes, now(), undo=args.undo)
     _show_receipts(receipts, args)
 
 

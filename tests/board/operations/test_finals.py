@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from rows import START, Rows
+from samples import change
 from sqlalchemy import update
 
 from geval_py.board.database.schema import REJECTED, submissions
@@ -39,7 +40,7 @@ def four(rows):
 
 
 def final(rows, *codes, now=OPEN, undo=False):
-    return name_final(rows.board, codes, now, undo=undo)
+    return change(rows.board, name_final, rows.board.settings, codes, now, moment=now, undo=undo)
 
 
 def ranked(rows, now=OVER):

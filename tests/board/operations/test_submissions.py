@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from samples import NOW, ON_BOTH, count
+from samples import NOW, ON_BOTH, change, count
 from sqlalchemy import select
 
 from geval_py.board import site
@@ -20,6 +20,7 @@ from geval_py.board.operations import submissions as moderating
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
+from geval_py.board.ranking import disclosure
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.submission import RejectedError
 from geval_py.cli.board.submissions import receipt_text
@@ -41,7 +42,7 @@ def stored(board):
 def test_an_added_submission_does_not_compare_all_pairs(sqlite_board, submission, monkeypatch):
     """Where many comparisons are missing, the next reader makes them."""
     board = replace(sqlite_board, settings=replace(sqlite_board.settings, seed=7))
-    monkeypatch.setattr(moderating, "MAX_COMPARED", 0)
+    monkeypatch.setattr(disclosure, "MAX_PAIRS", 0)
     for number, name in enumerate(("Ann", "Bob", "Cid")):
         add(board, str(submission(name, 0.2 + 0.2 * number)), now=NOW)
         with board.reading() as connection:
@@ -192,23 +193,25 @@ def test_one_that_is_withdrawn_is_kept_and_not_ranked(board, submission):
     receipt = add(board, str(submission("Ann")), now=NOW)
     assert count(board, disclosures) == 2
     with pytest.raises(UsageError) as caught:
-        moderating.withdraw(board, receipt.code, " ", NOW)
+        change(board, moderating.withdraw, board.settings, receipt.code, " ", NOW)
     assert str(caught.value) == "a withdrawal needs a reason, which `geval board status` shows"
-    moderating.withdraw(board, receipt.code[:4], "it used the answers", NOW)
+    change(board, moderating.withdraw, board.settings, receipt.code[:4], "it used the answers", NOW)
     (row,) = stored(board)
     assert (row.withdrawn, row.withdrawal, row.state, row.cost) == (NOW, "it used the answers", "scored", 1)
     assert [count(board, table) for table in (disclosures, scores)] == [0, 2]
     assert status_of(board, NOW).withdrawn == 1
     with pytest.raises(UsageError) as caught:
-        moderating.withdraw(board, receipt.code, "again", NOW)
+        change(board, moderating.withdraw, board.settings, receipt.code, "again", NOW)
     assert str(caught.value) == f"`{receipt.code}` was already withdrawn, at 2027-01-10T12:00:00Z"
 
 
 def test_a_remark_is_put_and_taken_away(board, submission):
     code = add(board, str(submission("Ann")), now=NOW).code
-    assert moderating.note(board, code, " trained on \x1b[31m dev ").note == "remark: trained on \\x1b[31m dev"
+    assert (
+        change(board, moderating.note, code, " trained on \x1b[31m dev ").note == "remark: trained on \\x1b[31m dev"
+    )
     assert stored(board)[0].remark == "trained on \x1b[31m dev"
-    assert moderating.note(board, code, "").note == "without a remark"
+    assert change(board, moderating.note, code, "").note == "without a remark"
     assert stored(board)[0].remark == ""
 
 
@@ -216,13 +219,13 @@ def test_a_remark_is_put_and_taken_away(board, submission):
 def test_a_code_that_no_submission_has(code, sqlite_board, submission):
     add(sqlite_board, str(submission("Ann")), now=NOW)
     with pytest.raises(UnknownCodeError) as caught:
-        moderating.note(sqlite_board, code, "x")
+        change(sqlite_board, moderating.note, code, "x")
     assert str(caught.value) == f"No submission has the code `{code}`\n  geval board status BOARD shows all"
 
 
 def test_what_was_withdrawn_and_is_sent_again_is_told_to_be_withdrawn(sqlite_board, submission):
     receipt = add(sqlite_board, str(submission("Ann")), now=NOW)
-    moderating.withdraw(sqlite_board, receipt.code, "it used the answers", NOW)
+    change(sqlite_board, moderating.withdraw, sqlite_board.settings, receipt.code, "it used the answers", NOW)
     again = add(sqlite_board, str(submission("Ann")), now=NOW)
     assert (again.code, again.state, again.reason) == (receipt.code, "withdrawn", "")
     before = f"this is the submission {receipt.code} of 2027-01-10T12:00:00Z again"
@@ -273,6 +276,6 @@ def test_the_folder_that_one_stands_in_has_a_name(sqlite_board, submission, monk
 
 def test_what_is_withdrawn_is_not_asked_for_an_output(sqlite_board, submission):
     codes = [add(sqlite_board, str(submission(name, seed=seed)), now=NOW).code for seed, name in enumerate("ab")]
-    moderating.withdraw(sqlite_board, codes[0], reason="asked for", now=NOW)
+    change(sqlite_board, moderating.withdraw, sqlite_board.settings, codes[0], reason="asked for", now=NOW)
     status = status_of(sqlite_board, NOW)
     assert (status.without_output, status.ranked) == ({"dev-0": codes[1:]}, 1)

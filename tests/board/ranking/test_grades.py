@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from rows import KEYS, START, Rows
+from samples import change
 
 from geval_py.board.operations.submissions import name_final
 from geval_py.board.people import accounts, sign_in
@@ -69,7 +70,7 @@ def test_grades_have_a_row_for_each_person(rows, geval, monkeypatch):
     rows.submit("team 10", losses(2, 3), at=40)
     rows.submit("dan", losses(4, 4), at=45)
     rows.submit("model", losses(1, 1), at=20, baseline=True)
-    name_final(rows.board, [first], OPEN)
+    change(rows.board, name_final, rows.board.settings, [first], OPEN, moment=OPEN)
     head = "name,email,student_id,team,public,private,place,late,final\n"
 
     def show(now, *words):

@@ -17,6 +17,7 @@ from geval_py.board.operations.extensions import extend
 from geval_py.board.operations.teams import submitter_id
 from geval_py.board.people import accounts as people
 from geval_py.board.people.schema import accounts
+from geval_py.board.ranking.disclosure import changing
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.cli.board import pages
 
@@ -199,7 +200,9 @@ def test_two_teams_are_merged_with_all_they_have(served, change):
         program.put(OUT, text)
     served.work()
     member = opened(served, invited(served.signed_in("anna"), "carl"))
-    extend(Board.open(served.board.folder), "anna", more=1, reason="ill", now=served.clock())
+    board, moment = Board.open(served.board.folder), served.clock()
+    with changing(board, moment) as connection:
+        extend(connection, board.settings, "anna", more=1, reason="ill", now=moment)
     assert places(served) == [(1, "bob"), (2, "anna")]
     waiting = anna.put(OUT, output("test-A", 0.3)).json()["number"]
     assert change("anna", "--merge-into", "nobody")[2] == "geval: there is no team `anna`, or no team `nobody`\n"

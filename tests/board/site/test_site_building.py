@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rows import NOW as ROWS_NOW
 from rows import Rows
-from samples import LINES, NOW, write
+from samples import LINES, NOW, change, write
 
 from geval_py.board import site
 from geval_py.board.database.store import Board
@@ -193,7 +193,7 @@ def add_some(board, submission, **more):
         codes.append(submissions.add(board, str(place), at=NOW - timedelta(hours=9 - hour), now=NOW))
     short = submission("dan", 0.4, lines=LINES - 1)
     codes.append(submissions.add(board, str(short), at=NOW - timedelta(hours=2), now=NOW))
-    moderating.withdraw(board, codes[2].code, "asked for", NOW)
+    change(board, moderating.withdraw, board.settings, codes[2].code, "asked for", NOW)
     return codes
 
 
