@@ -64,11 +64,10 @@ def described(commit: Details, data: bytes) -> tuple[Details, list[str]]:
     links = [(link.title or link.url, link.url) for link in gonito.links if re.match(r"https?://[^\s/]", link.url)]
     if len(links) < len(gonito.links):
         notes.append("the url of a link must begin with http:// or https://")
-    tags = sorted({tag for tag in (*gonito.tags, *commit.tags) if tag})
     details = replace(
         commit,
         description=gonito.description or commit.description,
-        tags=tuple(tags[:MAX_TAGS]),
+        tags=tuple(sorted({tag for tag in gonito.tags if tag})),
         params=params,
         links=tuple(links),
         affiliation=gonito.affiliation,

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from itertools import islice
 from stat import S_ISREG
-from typing import IO, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from geval_py.board.submission import RejectedError
 from geval_py.errors import MissingFileError, UsageError
@@ -37,8 +37,8 @@ _IGNORABLE = re.compile("[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100
 _BLANK = re.compile("[\t-\r\x85\u115f\u1160\u2800\u3164\uffa0]")
 
 _MARKS = ("Mn", "Me")
-_LINE_ENDS = ("Cc", "Zl", "Zp")  # control characters, and what else begins a line
-_DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # Bidi_Control
+# Control characters, what else begins a line, and Bidi_Control, which changes the direction of text.
+_REFUSED = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def casefolded(name: str) -> str:
@@ -77,26 +77,20 @@ def check_name(name: str) -> None:
     A name has a letter, digit or sign that can be seen, and at most 100 characters; no control characters, none that
     change the direction of text, and at most two combining marks in a row. A word has letters of one alphabet.
     """
-    folded = casefolded(name)
-    shown = visible(shorten(name, MAX_SHOWN))
-    for kind, characters in (
-        ("control character", [one for one in name if unicodedata.category(one) in _LINE_ENDS]),
-        ("character that changes the direction of text", _DIRECTIONS.findall(name)),
-    ):
-        if characters:
-            code = f"U+{ord(characters[0]):04X} {unicodedata.name(characters[0], '')}".rstrip()
-            raise RejectedError(f"the name `{shown}` has a {kind}, {code}")
+    folded, shown = casefolded(name), visible(shorten(name, MAX_SHOWN))
+    if refused := _REFUSED.search(name):
+        code = f"U+{ord(refused[0]):04X} {unicodedata.name(refused[0], '')}".rstrip()
+        raise RejectedError(f"the name `{shown}` has the character {code}, which no name may have")
     marks = 0
-    for one in unicodedata.normalize("NFD", name):
-        marks = marks + 1 if unicodedata.category(one) in _MARKS else 0
+    for character in unicodedata.normalize("NFD", name):
+        marks = marks + 1 if unicodedata.category(character) in _MARKS else 0
         if marks > MAX_MARKS:
             raise RejectedError(f"the name `{shown}` has more than {MAX_MARKS} combining marks in a row")
     for word in folded.split():
-        mixed = {script for one in word if (script := unicodedata.name(one, "").partition(" ")[0]) in ALPHABETS}
-        if len(mixed) > 1:
-            raise RejectedError(
-                f"the name `{shown}` mixes {' and '.join(map(str.capitalize, sorted(mixed)))} letters in one word"
-            )
+        alphabets = {unicodedata.name(character, "").partition(" ")[0] for character in word}.intersection(ALPHABETS)
+        if len(alphabets) > 1:
+            mixed = " and ".join(map(str.capitalize, sorted(alphabets)))
+            raise RejectedError(f"the name `{shown}` mixes {mixed} letters in one word")
 
 
 def skeleton(text: str) -> str:
@@ -105,21 +99,19 @@ def skeleton(text: str) -> str:
     >>> skeleton("\N{CYRILLIC SMALL LETTER A}nn"), skeleton("Tom I0")
     ('ann', 'Torn lO')
     """
-    table = _table()
-    parts = "".join(table.get(one, one) for one in unicodedata.normalize("NFD", visible_part(text)))
-    return re.sub(r"\s+", " ", unicodedata.normalize("NFD", parts)).strip()
+    alike = unicodedata.normalize("NFD", visible_part(text)).translate(_prototypes())
+    return re.sub(r"\s+", " ", unicodedata.normalize("NFD", alike)).strip()
 
 
 @cache
-def _table() -> dict[str, str]:
-    prototypes: dict[str, str] = {}
+def _prototypes() -> dict[int, str]:
     with open(TABLE, encoding="ascii") as file:
-        for line in file:
-            prototype, semicolon, alike = line.partition(";")
-            if semicolon and not line.startswith("#"):
-                written = "".join(chr(int(code, 16)) for code in prototype.split())
-                prototypes |= {chr(int(code, 16)): written for code in alike.split()}
-    return prototypes
+        rows = [line.split(";") for line in file if not line.startswith("#")]
+    return {
+        int(code, 16): "".join(chr(int(part, 16)) for part in prototype.split())
+        for prototype, alike in rows
+        for code in alike.split()
+    }
 
 
 @lru_cache(maxsize=20_000)
@@ -150,7 +142,6 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _BRANCH = re.compile(r"(?!-|/|.*(?:\.\.|//|@\{|/\.|\.lock(?:/|$)|[./]$))[^\0-\x20\x7f~^:?*\[\\]+")
-HIDDEN = "…"  # stands for a part of a message that may be a password
 
 
 class Address(NamedTuple):
@@ -252,15 +243,7 @@ def submissions_in(folder: str) -> list[str]:
     return [os.path.join(folder, name) for name in sorted(names, key=natural_order)]
 
 
-# Names and addresses of submissions.
-
-
-MAX_ENTRIES = 10_000  # files and folders of a folder that are looked at
-CHUNK_BYTES = 1 << 20
-MAX_ADDRESS_LENGTH = 60  # characters of one that names a submitter
-MAX_HASHED = 2_000_000_000  # bytes of an archive or a folder
-DIGITS = 8  # of the digest of a longer one
-Mark: TypeAlias = "Callable[[str, os.stat_result], object]"  # of a file in a listing
+# Names of submissions.
 
 
 def own_name(source: str) -> str:
@@ -279,18 +262,10 @@ def own_name(source: str) -> str:
 def submitter_of(source: str) -> str:
     """Return the default name of the submitter: the submission's own name or, of a branch, its whole repository.
 
-    A long address is shortened to its beginning, a digest of the whole, and its end.
-
     >>> submitter_of("uploads/ann.tar.gz"), submitter_of("git+https://anna:secret@host/ann/gap.git@main")
     ('ann', 'host/ann/gap')
     """
-    if not source.startswith(GIT):
-        return own_name(source)
-    name = parse_address(source).name
-    if len(name) <= MAX_ADDRESS_LENGTH:
-        return name
-    kept = MAX_ADDRESS_LENGTH // 2 - DIGITS
-    return f"{name[:kept]}…{sha256(_bytes(name)).hexdigest()[:DIGITS]}…{name[-kept:]}"
+    return parse_address(source).name if source.startswith(GIT) else own_name(source)
 
 
 def shown_source(source: str) -> str:
@@ -308,45 +283,40 @@ def shown_source(source: str) -> str:
 # Digests of submissions that are not opened.
 
 
-def unopened_digest(source: str) -> str:
-    """Digest a source that cannot be received: the bytes of an archive or of a folder's files, or an address.
+MAX_ENTRIES = 10_000  # files and folders of a folder that are looked at
+MAX_HASHED = 2_000_000_000  # bytes of an archive or a folder
+CHUNK_BYTES = 1 << 20
+Mark: TypeAlias = "Callable[[str, os.stat_result], object]"  # of a file in a listing
 
-    Of an archive that is larger than any may be, the size and the beginning count; of such a folder, the sizes of the
-    files that are left.
-    """
+
+def unopened_digest(source: str) -> str:
+    """Digest a source that cannot be received: an address, or the names and bytes of files as far as they fit."""
     left = MAX_HASHED
 
     def content(path: str, status: os.stat_result) -> str:
-        """Return the digest of a file; "0" if it is not a regular file, cannot be read, or would be too much."""
+        """Return the digest of a file; "" if it is not a regular file, or would be too much."""
         nonlocal left
         if not S_ISREG(status.st_mode) or status.st_size > left:
-            return "0"
+            return ""
         left -= status.st_size
-        try:
-            with open(path, "rb", opener=open_no_link) as file:
-                is_same = os.path.samestat(os.fstat(file.fileno()), status)
-                return _digest_of(file, status.st_size) if is_same else "0"
-        except OSError:
-            return "0"
+        digest = sha256()
+        with suppress(OSError), open(path, "rb", opener=open_no_link) as file:
+            for start in range(0, status.st_size, CHUNK_BYTES):  # no more of a file that grows
+                digest.update(file.read(min(CHUNK_BYTES, status.st_size - start)))
+        return digest.hexdigest()
 
-    if os.path.isfile(source):
-        with open(source, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size <= MAX_HASHED:
-                return _digest_of(file, size, b"door\n")
-            return sha256(b"door\n%d\n%s" % (size, file.read(CHUNK_BYTES))).hexdigest()
-    is_folder = os.path.isdir(source)
-    listing = _listing(source, MAX_ENTRIES, content) if is_folder else _bytes(shown_source(source))
-    return sha256(b"door\n" + listing).hexdigest()
+    if source.startswith(GIT):
+        return sha256(_bytes(shown_source(source))).hexdigest()
+    return sha256(_listing(source, MAX_ENTRIES, content)).hexdigest()
 
 
-def _digest_of(file: IO[bytes], size: int, beginning: bytes = b"") -> str:
-    """Digest the first bytes of a file, which may grow meanwhile, behind some others."""
-    digest = sha256(beginning)
-    while size and (chunk := file.read(min(size, CHUNK_BYTES))):
-        digest.update(chunk)
-        size -= len(chunk)
-    return digest.hexdigest()
+def fingerprint(source: str, most: int = MAX_ENTRIES) -> str:
+    """Digest the path, and the names, sizes and times of a submission's files: with the same, nothing has changed.
+
+    Only so many entries are looked at.
+    """
+    listing = _listing(source, most, lambda _, status: status.st_mtime_ns)
+    return sha256(_bytes(os.path.abspath(source)) + b"\n" + listing).hexdigest()
 
 
 def open_no_link(path: str, flags: int) -> int:
@@ -354,48 +324,29 @@ def open_no_link(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
-def fingerprint(source: str, most: int = MAX_ENTRIES) -> str:
-    """Digest the path, and the names, sizes and times of a submission's files: with the same, nothing has changed.
-
-    Only so many entries are looked at. Raises OSError if there is no such path.
-    """
-    listing = _listing(source, most, lambda _, status: status.st_mtime_ns)
-    return sha256(_bytes(os.path.abspath(source)) + b"\n" + listing).hexdigest()
-
-
 def _listing(source: str, most: int, mark: Mark) -> bytes:
-    """List the files below a path: relative names, sizes, and a mark of each, made in the order of their paths.
+    """List a file, or the files of a folder: relative names, sizes, and a mark of each, made in order of the names.
 
-    Links are not followed, and hidden files are left out, as they are of a submission. Of more than ``most`` files
-    and folders, hidden ones too, only the first ones are listed, as they come.
+    Links in the folder are not followed, and hidden files are left out, as they are of a submission. One entry more
+    than ``most`` is listed, hidden ones too, so that the listing of a folder with too many differs from that of one
+    that has as many.
     """
-    paths: list[str] = []
+    source, left = os.path.realpath(source), most + 1
     folders = deque([source] if os.path.isdir(source) else [])
-    while folders and most >= 0:
+    paths = [] if folders else [source]
+    while folders and left > 0:
         with suppress(OSError), os.scandir(folders.popleft()) as entries:
-            for entry in islice(entries, most + 1):
-                most -= 1
-                if entry.name.startswith(".") or most < 0:
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                elif not entry.is_dir():
-                    paths.append(entry.path)
+            for entry in islice(entries, left):
+                left -= 1
+                if not entry.name.startswith("."):
+                    (folders if entry.is_dir(follow_symlinks=False) else paths).append(entry.path)
     lines: list[bytes] = []
     for path in sorted(paths):
         with suppress(OSError):  # it was removed meanwhile
-            lines.append(_line(path, source, mark))
-    end = [] if most >= 0 else [b"and more"]
-    return b"\n".join([_line(source, source, mark), *sorted(lines), *end])
-
-
-def _line(path: str, source: str, mark: Mark) -> bytes:
-    try:
-        status = os.stat(path, follow_symlinks=path == source)
-    except OSError:  # a link that leads nowhere
-        status = os.lstat(path)
-    size = status.st_size if path != source or S_ISREG(status.st_mode) else 0  # of a folder it depends on the disk
-    return b"%d %s %s" % (size, str(mark(path, status)).encode(), _bytes(os.path.relpath(path, source)))
+            status = os.lstat(path)
+            name = _bytes(os.path.relpath(path, source))
+            lines.append(b"%d %s %s" % (status.st_size, str(mark(path, status)).encode(), name))
+    return b"\n".join(lines)
 
 
 def _bytes(text: str) -> bytes:

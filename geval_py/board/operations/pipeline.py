@@ -65,7 +65,6 @@ from geval_py.board.references import References
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.submission import Parcel, RejectedError, Result, Scored
 from geval_py.errors import UsageError
-from geval_py.reading.files import naming
 from geval_py.text import shorten, visible, words
 from geval_py.version import __version__
 
@@ -133,8 +132,7 @@ def prepare(board: Board, attempt: Attempt, references: References, place: str) 
         if attempt.submitter is not None:
             raise
         name, refusal = shorten(visible(name), MAX_SHOWN), error.reason
-    with naming(attempt.source):
-        unopened = unopened_digest(attempt.source)
+    unopened = unopened_digest(attempt.source)
     with board.reading() as connection:
         submitter = find_submitter(connection, name)
         if attempt.submitter is None and submitter is not None and submitter.name != name:

@@ -113,10 +113,7 @@ def scan(
     new: list[Attempt] = []
     keys: dict[str, str] = {}  # of the submitters, by source
     for source in sources:
-        try:
-            mark = "" if os.path.islink(source) else fingerprint(source, settings.limits.listed)
-        except OSError:  # it is gone, say; the others go on
-            mark = ""
+        mark = "" if os.path.islink(source) else fingerprint(source, settings.limits.listed)
         row, is_again = scanned.get(mark, (None, True))
         if not is_again:
             continue

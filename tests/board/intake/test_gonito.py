@@ -3,7 +3,6 @@
 import pytest
 from hostile import LINE
 
-from geval_py.board.intake.git import parse_message
 from geval_py.board.intake.receiving import MAX_GONITO_BYTES
 from geval_py.board.submission import Details
 from geval_py.text import shorten
@@ -115,15 +114,6 @@ def test_aliases_do_not_multiply(receiving, folder):
     bomb = f"params:\n  a: &a [{', '.join('lol' for _ in range(9))}]\n{levels}"
     parcel = receiving(folder({"test-A/out.tsv": LINE, "gonito.yaml": bomb}))
     assert parcel.notes == ("gonito.yaml, aliases such as *name are not read",)
-
-
-@pytest.mark.parametrize(("message", "expected"), [
-    ("One\n", ("One", ())), ("\n \n  One \n\nTags: a,b , c\n", ("One", ("a", "b", "c"))),
-    ("One\r\nlabels: a\r\ntags: b\r\n", ("One", ("a",))), ("tags: a\n", ("tags: a", ())), ("", ("", ())),
-], ids=["line", "tags", "labels-first", "first-line-is-the-description", "empty"])  # fmt: skip
-def test_messages_of_commits(message, expected):
-    """Gonito's commitMessageParser: the first line that is not blank, then the first with tags below it."""
-    assert parse_message(message) == expected
 
 
 def several(name, count, line="- {}{}\n"):

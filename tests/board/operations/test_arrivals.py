@@ -211,4 +211,4 @@ def test_names_that_no_submitter_may_have_are_refused(board, submission, tmp_pat
     assert [(one.submitter, one.state) for one in receipts] == expected
     with pytest.raises(RejectedError) as caught:
         add(board, str(submission("b", folder="earlier")), submitter="An\x07na", now=EVENING)
-    assert str(caught.value) == "the name `An\\x07na` has a control character, U+0007"
+    assert str(caught.value) == "the name `An\\x07na` has the character U+0007, which no name may have"

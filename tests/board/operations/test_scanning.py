@@ -10,7 +10,6 @@ import pytest
 from samples import NOW, count
 
 from geval_py.board.database.schema import submissions
-from geval_py.board.operations import pipeline as preparing
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import scan
 from geval_py.board.ranking.leaderboard import standings
@@ -86,20 +85,6 @@ def test_odd_files_are_refused_and_the_others_go_on(sqlite_board, uploads):
         f"`{uploads}/pipe.zip` is not a submission: give a folder, an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, "
         ".tar.zst) or git+URL@BRANCH",
     ]
-
-
-def test_one_that_cannot_be_read_is_refused_and_the_others_go_on(sqlite_board, uploads, monkeypatch):
-    digest = preparing.unopened_digest
-
-    def unopened_digest(source):
-        if source.endswith("ann"):
-            raise PermissionError(13, "Permission denied")
-        return digest(source)
-
-    monkeypatch.setattr(preparing, "unopened_digest", unopened_digest)
-    receipts = scan(sqlite_board, str(uploads), now=NOW)
-    assert states(receipts) == [("ann", "refused"), *ALL[1:]]
-    assert receipts[0].reason == f"Cannot read `{uploads}/ann`: Permission denied"
 
 
 def with_files(board, most):

@@ -186,7 +186,7 @@ def test_a_renamed_team_keeps_all_it_has(served, change):
         for name in ("team 8", "Tearn 8", "\N{CYRILLIC SMALL LETTER ES} \u202e", " ")
     ]
     assert refused[:2] == ["geval: there is a team `Team 8` already; choose another name\n"] * 2
-    assert "changes the direction of text" in refused[2]
+    assert "RIGHT-TO-LEFT OVERRIDE, which no name may have" in refused[2]
     assert "has no visible letter" in refused[3]
     assert change("Team 9", "--rename", "Team 10")[2] == "geval: there is no team `Team 9`\n"
     assert change("Team 9")[0] == 2
