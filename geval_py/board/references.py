@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading import config, files, lines, splits
 from geval_py.reading.challenge import README_FILE, Challenge
+from geval_py.reading.features import DOCUMENT_NAMES, columns_named
 from geval_py.reading.splits import find_answers
 from geval_py.scoring.evaluate import find_metric
-from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.board.settings import BoardSettings, Test
 
-LOOKED_AT = 500  # lines, to find the columns that may name documents
 MAX_DOWNLOAD = 50_000_000  # bytes of the challenge's public files
 
 
@@ -59,83 +57,36 @@ def public_files(settings: BoardSettings) -> dict[str, str]:
     return public if sum(map(os.path.getsize, public.values())) <= MAX_DOWNLOAD else {}
 
 
-def documents_column(settings: BoardSettings, test: Test) -> str:
-    """Return the column that board.yaml names, or that the challenge declares; "" for none."""
-    return test.documents or config.declared_documents(settings.challenge) or ""
-
-
-def documents_of(settings: BoardSettings, test: Test) -> list[str] | None:
-    """Return the document of each line of a test; None if each line is a document of its own.
-
-    A document is a value of the column that the test names or the challenge declares or, without such, of that column
-    of the input which has the most values, but at most half as many as lines. Raises MissingFileError without the
-    challenge, UsageError for an unknown column and for a single document.
-    """
-    if not os.path.isdir(settings.challenge):
-        raise MissingFileError(what="No challenge, so no documents of its lines,", path=settings.challenge)
-    place = files.find_file(os.path.join(settings.challenge, test.name, splits.INPUT_FILE))
-    rows = [] if place is None else [line.split("\t") for line in lines.read_lines(place)]
-
-    def column(number: int) -> list[str]:
-        return [row[number] if number < len(row) else "" for row in rows]
-
-    named_so = documents_column(settings, test)
-    if named_so and (test.documents or place is not None):
-        from geval_py.explaining.documents import Documents, coarsest
-        from geval_py.reading.features import Fields, columns_there_are
-
-        task = Challenge.open(settings.challenge).task
-        header, named_columns = splits.read_header(task.directory, task.in_header), dict[str, list[str]]()
-        for name in named_so.split(","):
-            try:
-                number = Fields(header).find(name).column
-            except KeyError:
-                number = -1
-            if not 0 <= number < max(map(len, rows), default=0):
-                there = columns_there_are(name, header)
-                message = f"the input of {visible(test.name)} has no column `{visible(name)}`\n  {there}"
-                raise UsageError(message=message)
-            named_columns[name] = column(number)
-        documents = named_columns[coarsest([Documents.of(*column) for column in named_columns.items()]).column]
-        if len(set(documents)) < 2:
-            raise UsageError(message=f"all lines of {visible(test.name)} belong to one document")
-        return documents
-    first = zip_longest(*rows[:LOOKED_AT], fillvalue="")  # a column of texts, which take longest, repeats no value
-    columns = [column(number) for number, values in enumerate(first) if len(set(values)) < len(values)]
-    several = [values for values in columns if 2 <= len(set(values)) <= len(rows) / 2]
-    return max(several, key=lambda values: len(set(values)), default=None)
-
-
 References: TypeAlias = "Mapping[tuple[str, str], str]"  # digests by test and metric
 
 
 def references_of(settings: BoardSettings) -> References:
     """Digest, for each test and metric, all that its scores depend on but the output.
 
-    That is the answers, headers, input and words, as far as the metric needs them, the documents of a test, and for
-    the ranking metric the seed of its interval. Raises the DataErrors of the challenge's files.
+    That is the answers, headers, input and words, as far as the metric needs them, and for the ranking metric the
+    seed of its interval and its documents. Raises the DataErrors of the challenge's files.
     """
-    references = {}
-    for test in settings.tests:
-        has_documents = test.split or documents_column(settings, test)
-        documents = [f"documents:{_digest(documents_of(settings, test) or [])}"] if has_documents else []
-        for metric in settings.metrics:
-            references[test.name, metric] = _digest([*_parts(settings, test.name, metric), *documents])
-    return references
+    return {
+        (test.name, metric): _digest(_parts(settings, test, metric))
+        for test in settings.tests
+        for metric in settings.metrics
+    }
 
 
-def _parts(settings: BoardSettings, test: str, metric: str) -> Iterator[str]:
-    task = Challenge.open(settings.challenge).task.replace(alt_metrics=(metric,), test_name=test)
+def _parts(settings: BoardSettings, test: Test, metric: str) -> Iterator[str]:
+    task = Challenge.open(settings.challenge).task.replace(alt_metrics=(metric,), test_name=test.name)
     if task.selector is not None:
         message = "config.txt has --selector: a board cannot score parts of JSON lines"
         raise UsageError(message=message)
-    expected = expected_of(settings.challenge, settings.answers, test)
-    header = splits.read_header(task.directory, task.out_header)
-    yield f"expected:{lines.sha256_of(splits.answers_at(expected))}"
-    yield f"out-header:{'|'.join(header[:1])}"
+    expected = expected_of(settings.challenge, settings.answers, test.name)
+    split = splits.locate(task.replace(expected_file=expected, out_files=(expected,)))
+    yield f"expected:{lines.sha256_of(split.expected)}"
+    yield f"out-header:{'|'.join(split.out_header[:1])}"
     metrics = [find_metric(scheme.metric) for scheme in task.schemes()]
-    if task.needs_input or any(metric.needs_input for metric in metrics):
-        split = splits.locate(task.replace(expected_file=expected, out_files=(expected,)))
+    documents = test.documents or split.documents
+    if documents is None:
+        documents = ",".join(columns_named(DOCUMENT_NAMES, split.in_header))
+    if task.needs_input or documents or any(metric.needs_input for metric in metrics):
         yield f"input:{lines.sha256_of(split.input) if split.input else ''}"
         yield f"in-header:{'|'.join(split.in_header)}"
     if any(metric.needs_vocabulary for metric in metrics):
@@ -144,6 +95,7 @@ def _parts(settings: BoardSettings, test: str, metric: str) -> Iterator[str]:
         yield f"tokenizer:{task.tokenizer}"
     if metric == settings.metric:
         yield f"seed:{settings.seed}"
+        yield f"documents:{documents}"
 
 
 def _digest(parts: Iterator[str] | list[str]) -> str:

@@ -119,7 +119,7 @@ class Test:
 
     ``split`` is the share of the lines in the public part of a hidden test, 0 if it has no parts. Lines with the same
     value in the column ``documents`` of the input are in the same part, and intervals and tests are by document; ""
-    is the column that the challenge declares or, for the parts only, one that is found, if there is one.
+    is the column that the challenge declares, or one with a usual name.
     """
 
     __test__ = False  # pytest: this is no test of ours

@@ -218,9 +218,12 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Js
         if metric == ranking:
             from geval_py.explaining.documents import choose_documents
 
-            column = evaluation.split.input and (arguments["documents"][test] or evaluation.split.documents)
-            documents = choose_documents(evaluation, column or False)
-            own = documents and documents.of_score(one)
+            by = arguments["documents"][test] or (None if evaluation.split.input else False)
+            try:
+                documents = choose_documents(evaluation, by)
+                own = documents and documents.of_score(one).several()
+            except GevalError as error:
+                raise FailedError(f"{test} has no such documents: {str(error).partition(chr(10))[0]}") from error
             values = submission.line_values(one.metric, one.statistics, own, arguments["seed"])
             scored[metric] = replace(scored[metric], **values)
     return [scored.get(metric) or replace(none, metric=metric) for metric in metrics]

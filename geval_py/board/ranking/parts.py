@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, TypeAlias
 from sqlalchemy import Connection, Row, insert, select
 
 from geval_py.board.database.schema import Evaluations, evaluations, pick
-from geval_py.board.references import documents_of
 from geval_py.board.settings import PUBLIC, BoardSettings, Test, metric_of, metrics_of
 from geval_py.board.submission import line_values, unpack, unpack_documents
 from geval_py.scoring.metrics.base import LineStatistics
@@ -67,8 +66,7 @@ def part_figures(
 ) -> dict[int, dict[str, Figures]]:
     """Return the figures of outputs on a part, by output and metric; compute and store those that are missing.
 
-    An output whose whole score has no losses, or is of another number of lines than the test has now, has none.
-    Raises the errors of :func:`geval_py.board.references.documents_of`.
+    An output whose whole score has no losses has none.
     """
     keys = dict[tuple[int, str], tuple[str, ...]]()
     for output, own in wholes.items():
@@ -83,14 +81,12 @@ def part_figures(
     stored = {tuple(row[4:]): Figures(*row[:4]) for row in rows}
 
     @cache
-    def places_of(lines: int) -> list[int]:
-        """Return the places of the part's lines; none if the test has another number of lines."""
-        documents = documents_of(settings, test)
-        if documents is None:
-            documents = [str(line) for line in range(lines)]
-        public = public_lines(documents, test.split, f"{settings.seed} {test.name}")
-        places = range(lines) if len(documents) == lines else ()
-        return [line for line in places if (line in public) == (part == PUBLIC)]
+    def places_of(packed: bytes | None, lines: int) -> list[int]:
+        """Return the places of the part's lines, which have these documents."""
+        documents = unpack_documents(packed, lines)
+        of_line = range(lines) if documents is None else documents.of_line
+        public = public_lines([str(document) for document in of_line], test.split, f"{settings.seed} {test.name}")
+        return [line for line in range(lines) if (line in public) == (part == PUBLIC)]
 
     by_output: dict[int, dict[str, Figures]] = {output: {} for output in wholes}
     for (output, metric), key in keys.items():
@@ -100,7 +96,7 @@ def part_figures(
                 Evaluations.id == ranking.evaluation_id
             )
             losses, packed = connection.execute(of_whole).one()
-            places = places_of(ranking.lines)
+            places = places_of(packed, ranking.lines)
             if losses is not None and places:
                 statistics = LineStatistics(unpack(losses, ranking.lines)).only(places)
                 documents, score = unpack_documents(packed, ranking.lines), metric_of(metric).value(statistics)

@@ -1,19 +1,22 @@
 """The public and the private part of a hidden test: its lines, its scores, and what is shown when."""
 
 import math
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from rows import START, Rows, others_of, perplexity
-from samples import write
+from samples import NOW, write
 from sqlalchemy import func, select
 
 from geval_py.board.database.schema import comparisons, disclosures, evaluations
+from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.parts import public_lines
-from geval_py.board.references import documents_of, references_of
+from geval_py.board.references import references_of
+from geval_py.board.submission import unpack_documents
 from geval_py.cli.board import pages as shown_by
-from geval_py.errors import ConfigError, MissingFileError, UsageError
+from geval_py.errors import ConfigError
 
 LINES = 100
 TESTS = "{test-A: {split: 30 %, disclosed: 6}}"
@@ -91,66 +94,58 @@ def test_the_public_lines_are_as_likely_everywhere():
 # Documents
 
 
-def with_input(rows, *lines):
-    write(Path(rows.folder) / "challenge/test-A/in.tsv", "".join(lines))
+def scored_by(board, documents, submission, cells):
+    """Score an output by the documents of a column; return the receipt and the documents of its lines."""
+    write(Path(board.settings.challenge) / "test-A/in.tsv", "".join(f"{cells(n)}\ttext {n}\n" for n in range(60)))
+    tests = [replace(test, documents=documents) for test in board.settings.tests]
+    receipt = add(replace(board, settings=replace(board.settings, tests=tests)), str(submission("ann")), now=NOW)
+    with board.reading() as connection:
+        query = select(evaluations.c.documents, evaluations.c.lines).where(evaluations.c.documents.is_not(None))
+        stored = connection.execute(query).all()
+    return receipt, [unpack_documents(*row).of_line.tolist() for row in stored]
 
 
-def documents(rows):
-    return documents_of(rows.board.settings, rows.board.settings.tests[0])
+@pytest.mark.parametrize(("column", "size"), [("1", 30), ("2", 3), ("2,1", 30)])
+def test_documents_are_those_of_the_named_column(column, size, sqlite_board, submission):
+    """Of columns that nest, the coarsest."""
+    receipt, stored = scored_by(sqlite_board, column, submission, lambda line: f"{line // 30}\t{line // 3}")
+    assert receipt.state == "scored"
+    assert stored == [[line // size for line in range(60)]]
 
 
-def test_documents_are_found_in_the_column_with_the_most_values_that_repeat(rows):
-    with_input(rows, *(f"{line % 2}\t{line // 3}\ttext {line}\n" for line in range(12)))
-    assert documents(rows) == [str(line // 3) for line in range(12)]
+@pytest.mark.parametrize("header", ["Chapter", "FileId"])
+def test_without_a_named_column_documents_have_a_usual_name(header, sqlite_board, submission):
+    challenge = Path(sqlite_board.settings.challenge)
+    write(challenge / "in-header.tsv", f"{header}\tText\n")
+    write(challenge / "config.txt", (challenge / "config.txt").read_text() + "--in-header in-header.tsv\n")
+    _, stored = scored_by(sqlite_board, "", submission, lambda line: line // 3)
+    assert stored == ([[line // 3 for line in range(60)]] if header == "FileId" else [])
 
 
-def test_a_line_is_a_document_where_no_column_repeats(rows):
-    assert documents(rows) is None
-    with_input(rows, *(f"same\ttext {line}\n" for line in range(12)))
-    assert documents(rows) is None
-
-
-def test_documents_are_those_of_the_named_column(rows):
-    rows.edit(tests="{test-A: {split: 30 %, documents: 1}}")
-    with_input(rows, *(f"{line % 2}\t{line // 3}\ttext {line}\n" for line in range(12)))
-    assert documents(rows) == [str(line % 2) for line in range(12)]
-
-
-def test_of_columns_that_nest_the_coarsest_are_the_documents(rows):
-    rows.edit(tests='{test-A: {split: 30 %, documents: "2,1"}}')
-    with_input(rows, *(f"{line // 6}\t{line // 3}\ttext {line}\n" for line in range(12)))
-    assert documents(rows) == [str(line // 6) for line in range(12)]
-
-
-@pytest.mark.parametrize(("column", "message"), [
-    ("7", "the input of test-A has no column `7`\n  the columns have numbers, from 1"),
-    ("FileId", "the input of test-A has no column `FileId`\n  the columns have numbers, from 1"),
-    ("1", "all lines of test-A belong to one document"),
+@pytest.mark.parametrize(("column", "reason"), [
+    ("7", "test-A has no such documents: Unknown column `7'"),
+    ("FileId", "test-A has no such documents: Unknown column `FileId'"),
+    ("1", "test-A has no such documents: all 60 lines are of one document, since the column 1 is the same on all of "
+     "them"),
 ])  # fmt: skip
-def test_a_named_column_without_documents_is_an_error(rows, column, message):
-    rows.edit(tests=f"{{test-A: {{split: 30 %, documents: {column}}}}}")
-    with_input(rows, *(f"same\ttext {line}\n" for line in range(12)))
-    with pytest.raises(UsageError) as caught:
-        documents(rows)
-    assert str(caught.value) == message
-
-
-def test_without_the_challenge_no_line_is_taken_for_a_document(rows, tmp_path):
-    rows.submit("one", losses(frozenset(), on_public=1, on_private=1))
-    (tmp_path / "challenge").rmdir()
-    with pytest.raises(MissingFileError):
-        rows.standings(phase="dev", now=OPEN)
+def test_a_submission_fails_if_the_named_column_has_no_documents(column, reason, sqlite_board, submission):
+    receipt, _ = scored_by(sqlite_board, column, submission, lambda _: "same")
+    assert (receipt.state, receipt.reason) == ("failed", reason)
 
 
 def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
     write(tmp_path / "challenge/config.txt", "--metric PerplexityHashed\n")
     write(tmp_path / "answers/test-A/expected.tsv", "word\n" * 12)
-    with_input(rows, *(f"{line // 3}\ttext {line}\n" for line in range(12)))
-    before = references_of(rows.board.settings)
-    with_input(rows, *(f"{line // 3}\tother {line}\n" for line in range(12)))
-    assert references_of(rows.board.settings) == before
-    with_input(rows, *(f"{line // 4}\ttext {line}\n" for line in range(12)))
-    assert references_of(rows.board.settings) != before
+    in_sixes, in_fours = ([f"{line // size}\ttext {line}\n" for line in range(12)] for size in (6, 4))
+    write(tmp_path / "challenge/test-A/in.tsv", "".join(in_sixes))
+    by_line = references_of(rows.board.settings)
+    write(tmp_path / "challenge/test-A/in.tsv", "".join(in_fours))
+    assert references_of(rows.board.settings) == by_line
+    rows.edit(tests="{test-A: {split: 30 %, documents: 1}}")
+    by_document = references_of(rows.board.settings)
+    assert by_document != by_line
+    write(tmp_path / "challenge/test-A/in.tsv", "".join(in_sixes))
+    assert references_of(rows.board.settings) != by_document
 
 
 # board.yaml

@@ -10,15 +10,13 @@ from samples import LINES, WORDS, output, words_of, write, write_challenge
 from story import Story, set_clock
 
 from geval_py import evaluate
-from geval_py.board.database.store import Board
 from geval_py.board.ranking.parts import public_lines
-from geval_py.board.references import documents_of
 
 pytestmark = pytest.mark.no_cover
 BEFORE, AFTER = datetime(2027, 1, 20, tzinfo=UTC), datetime(2027, 2, 2, tzinfo=UTC)
 SEED, SHARE, DOCUMENT = 728190312, 0.3, 3
 TEST = "test-A"
-TESTS = "  test-A: {split: 30 %, disclosed: 6"
+TESTS = "  test-A: {split: 30 %, documents: 1, disclosed: 6"
 SETTINGS = {
     "phases": "[{name: dev, until: 2027-01-10T00:00:00Z}, {name: final, until: 2027-02-01T00:00:00Z}]",
     "submissions_a_day": 9, "finals": 2, "also": "[LikelihoodHashed]", "seed": SEED, "samples": 200,
@@ -56,9 +54,8 @@ def correct(folder, answers):
     write(folder / "answers" / TEST / "expected.tsv", "".join(f"{word}\n" for word in words))
 
 
-def places_of_parts(folder):
-    board = Board.open(folder / "board")
-    documents = documents_of(board.settings, board.settings.test(TEST))
+def places_of_parts():
+    documents = [str(line // DOCUMENT) for line in range(LINES)]
     public = public_lines(documents, SHARE, f"{SEED} {TEST}")
     return public, frozenset(range(LINES)) - public
 
@@ -115,7 +112,7 @@ def names_of_differences(one, other):
 @pytest.mark.parametrize("ladder", ["true", pytest.param("false", marks=pytest.mark.long)])
 def test_no_byte_depends_on_a_private_answer_before_the_deadline(ladder, tmp_path, at):
     one = new_board(tmp_path / "one", ladder=ladder)
-    _, private = places_of_parts(one.folder)
+    _, private = places_of_parts()
     other = new_board(tmp_path / "other", others(private), ladder=ladder)
     for story in (one, other):
         use(story)
@@ -131,7 +128,7 @@ def test_no_byte_depends_on_a_private_answer_before_the_deadline(ladder, tmp_pat
 def test_a_corrected_private_answer_changes_no_byte_before_the_deadline(tmp_path, at):
     story = new_board(tmp_path)
     use(story)
-    public, private = places_of_parts(tmp_path)
+    public, private = places_of_parts()
     before = published(story)
     correct(tmp_path, others(private))
     assert story.fine("rescore", tmp_path / "board", "--dry-run").splitlines()[-1] == "no place would change"
@@ -149,7 +146,7 @@ def test_the_score_of_a_part_is_that_of_its_lines_alone(tmp_path, at):
     story.fine("add", tmp_path / "board", out, "--at", "2027-01-12T12:00:00Z")
     path = tmp_path / "board/board.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("disclosed: 6", "disclosed: 15"), encoding="utf-8")
-    for part, places, moment in zip(("public", "private"), places_of_parts(tmp_path), (BEFORE, AFTER), strict=True):
+    for part, places, moment in zip(("public", "private"), places_of_parts(), (BEFORE, AFTER), strict=True):
         at(moment)
         table = json.loads(story.fine("show", tmp_path / "board", "--phase", "final", "--format", "json"))
         assert (table["part"], len(places)) == (part, {"public": 18, "private": 42}[part])
