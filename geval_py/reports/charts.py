@@ -478,17 +478,13 @@ def scatter(
     x_title: str,
     y_title: str,
     width: float = WIDTH,
-    x_ends: Iterable[float] = (),
     x_ticks: Callable[[Scale], Iterable[Tick]] | None = None,
     best: Sequence[tuple[float, float]] = (),
     rules: Sequence[tuple[float, str]] = (),
 ) -> Chart:
-    """Draw points, the ``best`` of them as steps up to the right edge, and named ``rules`` across.
-
-    ``x_ends`` are other values that the axis holds.
-    """
+    """Draw points, the ``best`` of them as steps up to the right edge, and named ``rules`` across."""
     height = 250 if width <= WIDTH else 340
-    x = scale_of([*x_ends, *(at for at, _ in points)], 52, width - 12)
+    x = scale_of([at for at, _ in points], 52, width - 12)
     y = scale_of([*(value for value, _ in rules), *(value for _, value in points)], height - 42, 28)
     parts = _axes(x, y, x.ticks(4) if x_ticks is None else x_ticks(x), y.ticks(), x_title, y_title)
     for value, name in rules:

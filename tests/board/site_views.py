@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
 from geval_py.board.ranking.views import Entry, Figures, OutputView, Standings, SubmissionView
-from geval_py.board.settings import BoardSettings, Digits, Phase, Test
+from geval_py.board.settings import BoardSettings, Phase, Test
 from geval_py.board.site import rendering
 from geval_py.board.site.files import Frame
 from geval_py.board.site.pages import pages
@@ -170,7 +170,7 @@ def view(found=None, *, digits=4, changes=None, among=lambda _: True, **others):
     }
     values = {
         "settings": own, "metrics": own.metrics, "phase": own.phase_names[0],
-        "digits": dict.fromkeys(standings, Digits(score=digits, ends=digits)), "standings": standings,
+        "standings": standings,
         "submissions": tuple(reversed(found)), "readme": README, "methods": {},
     }  # fmt: skip
     return SiteView(**(values | others))
@@ -207,7 +207,7 @@ class Reader(HTMLParser):
 
 
 def made(view):
-    frame = Frame(settings=view.settings, front=view.front, updated=view.updated)
+    frame = Frame(settings=view.settings, phase=view.phase, view=view)
     return {path: make() for path, make in pages(view, frame).items()}
 
 

@@ -76,7 +76,7 @@ def standings_on(
     ``views`` are all submissions by their codes; by default those of the entries are read.
     """
     open_phase, notes = settings.phase_of(now), []
-    in_phase = shown_phase(settings, open_phase, test) if phase is None else phase
+    in_phase = front_phase(settings, open_phase, test) if phase is None else phase
     if phase is None and open_phase == AFTER != in_phase:
         notes.append(f"this is the final table of {visible(in_phase)}; later submissions are in {AFTER}")
     own = settings.in_phase(_checked("phase", in_phase, settings.phase_names))
@@ -136,7 +136,7 @@ def standings_on(
     )
 
 
-def shown_phase(settings: BoardSettings, phase: str, test: str | None) -> str:
+def front_phase(settings: BoardSettings, phase: str, test: str | None = None) -> str:
     """Return the phase that is shown by default in a present ``phase``: the last one until then that ranks the test.
 
     What arrives after the last deadline has a table of its own, which is never the default. Without a test, any test

@@ -30,7 +30,8 @@ from geval_py.board.database.schema import (
     submitters,
 )
 from geval_py.board.operations.teams import settings_by_team
-from geval_py.board.settings import BoardSettings, Digits, names_of
+from geval_py.board.settings import BoardSettings, Digits, metric_of, names_of
+from geval_py.text import words
 
 
 class Figures(NamedTuple):
@@ -101,11 +102,16 @@ class SubmissionView:
         """Return the outputs for a test, unless the submission is not ranked."""
         return [output for output in self.outputs if output.test == test and self.is_ranked]
 
-    def best(self, test: str, direction: str) -> OutputView | None:
-        """Return the output for a test with the best shown score; None if no score is shown."""
-        choose = min if direction == "lower" else max
+    def best(self, test: str, settings: BoardSettings) -> OutputView | None:
+        """Return the output for a test with the best public score; None if no score is public."""
+        choose = min if metric_of(settings.metric).measure.direction == "lower" else max
         scored = [output for output in self.outputs_for(test) if output.shown.value is not None]
         return choose(scored, key=lambda output: output.shown.value or 0.0, default=None)
+
+    def best_score(self, test: str, settings: BoardSettings) -> float | None:
+        """Return the best public score for a test, if any."""
+        best = self.best(test, settings)
+        return best.shown.value if best else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +185,10 @@ class Standings:
 
 # Reading, from one state of the database
 
+# What a withdrawn submission says of itself
+NOTHING: dict[str, Any] = dict.fromkeys(words("reason description author affiliation"), "")
+NOTHING |= {"tags": (), "links": (), "params": {}}
+
 
 def submission_views(
     connection: Connection, settings: BoardSettings, *which: ColumnElement[bool]
@@ -199,6 +209,8 @@ def submission_views(
     for row in connection.execute(query).mappings():
         values: dict[str, Any] = {str(name): value for name, value in row.items()}
         number, submitter_id = values.pop("id"), values.pop("submitter_id")
+        if values["withdrawn"]:
+            values |= NOTHING
         yield SubmissionView(
             **values,
             phase=teams[submitter_id].phase_of(values["arrived"]),

@@ -30,7 +30,6 @@ from geval_py.board.people import accounts, secrets, sign_in
 from geval_py.board.people.accounts import A, Account, RefusedError, TooOftenError
 from geval_py.board.people.store import AccountStore, People, accounts_of, shared_accounts
 from geval_py.board.ranking.disclosure import changing
-from geval_py.board.ranking.leaderboard import shown_phase
 from geval_py.board.server import signed_receipts
 from geval_py.board.server.live import LiveBoard, LiveSite
 from geval_py.board.settings import ServerSettings
@@ -248,19 +247,13 @@ class ServerContext:
         settings: Any = FrontSettings(self.name) if self.boards else self.board().settings
         phase = "" if self.boards else settings.phase_of(self.clock())
         several = self.front is not self
-        frame = Frame(
-            settings=settings,
-            front=lambda test: shown_phase(settings, phase, test),
-            served=self.address,
-            several=several,
-            policy=PAGE_POLICY,
-        )
+        frame = Frame(settings=settings, phase=phase, served=self.address, several=several, policy=PAGE_POLICY)
         text = frame.page(template, title, root=f"{self.path}/", **values)
         return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
 
     def frame_of(self, view: SiteView) -> Frame:
         """Return what stands around each page of the site."""
-        values: Any = {"settings": view.settings, "front": view.front, "updated": view.updated}
+        values: Any = {"settings": view.settings, "phase": view.phase, "view": view}
         return Frame(**values, served=self.address, several=self.front is not self)
 
     def welcome(self, people: People, person: str, how: str) -> Response:

@@ -21,7 +21,7 @@ from geval_py.board.server import uploads
 from geval_py.board.server.context import ACCOUNTS, BOARD, Visit, download
 from geval_py.board.server.organiser import invited, need_answer
 from geval_py.board.settings import moment_text
-from geval_py.board.site.pages import shown_scores
+from geval_py.board.site.pages import public_scores
 from geval_py.board.site.view import pseudonym
 from geval_py.text import words
 
@@ -71,7 +71,7 @@ def me(visit: Visit) -> Response:
 def scores_of(visit: Visit, own: Sequence[Row[Any]]) -> dict[str, list[dict[str, Any]]]:
     """Return what the site shows of uploads, by the codes of their submissions: scores, and places in a table."""
     with disclosed(visit.board, visit.now) as connection:
-        return shown_scores(connection, visit.board.settings, [one.code for one in own if one.code], visit.now)
+        return public_scores(connection, visit.board.settings, [one.code for one in own if one.code], visit.now)
 
 
 def who(visit: Visit) -> Response:

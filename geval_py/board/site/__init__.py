@@ -16,5 +16,5 @@ def build(board: Board, folder: str, *, now: datetime) -> int:
     files.
     """
     with loaded(board, now=now) as view:
-        frame = files.Frame(settings=view.settings, front=view.front, updated=view.updated)
+        frame = files.Frame(settings=view.settings, phase=view.phase, view=view)
         return files.write_site(folder, ((path, make()) for path, make in pages.pages(view, frame).items()))

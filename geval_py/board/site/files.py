@@ -9,13 +9,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
+from geval_py.board.ranking.leaderboard import front_phase
 from geval_py.board.ranking.views import Standings
 from geval_py.board.settings import BoardSettings
 from geval_py.board.site.rendering import POLICY, render
@@ -28,11 +28,12 @@ class Addresses(NamedTuple):
     """The paths of pages, relative to the folder of the site. Dots separate the parts of a name; no part has any."""
 
     settings: BoardSettings
-    phase: str
+    phase: str  # the present one
 
     def board(self, test: str, phase: str, page: int = 1) -> str:
         """Return the page of a leaderboard: index.html for the first test of the phase of the front page."""
-        if page == 1 and test == self.settings.in_phase(phase).tests[0].name and phase == self.phase:
+        front = front_phase(self.settings, self.phase)
+        if (test, phase, page) == (self.settings.in_phase(front).tests[0].name, front, 1):
             return "index.html"
         return self.of_test("board", test, phase, f"{page}.html" if page > 1 else "html")
 
@@ -59,13 +60,10 @@ class Addresses(NamedTuple):
         """Return the page of a submitter, named by a digest of the name."""
         return f"submitters/{hashlib.sha256(name.encode()).hexdigest()[:12]}.html"
 
-    def sections(self, test: str, phase: str) -> list[tuple[str, str, str]]:
-        """Return the links to the sections of a site, for a test and the phase of its leaderboard.
-
-        Each is a key, a name and an address.
-        """
+    def sections(self, test: str) -> list[tuple[str, str, str]]:
+        """Return the links to the sections of a site, for a test: each a key, a name and an address."""
         return [
-            ("leaderboard", "Leaderboard", self.board(test, phase)),
+            ("leaderboard", "Leaderboard", self.board(test, front_phase(self.settings, self.phase, test))),
             ("progress", "Best so far", self.of_test("progress", test)),
             ("parameters", "Parameters", self.of_test("parameters", test)),
             ("compare", "Compare", self.of_test("compare", test)),
@@ -93,22 +91,21 @@ def slugs(names: Sequence[str]) -> list[str]:
 class Frame:
     """What stands around the content of a page: links to the sections and, on a server, to pages of its own.
 
-    ``front`` returns the phase of a test's first page and, for None, that of index.html. ``served`` is the address of
-    the server, "" for a folder of files; ``several`` says whether it has other boards. ``policy`` is the
-    Content-Security-Policy; ``updated`` the moment of the last change.
+    ``phase`` is the present one. ``served`` is the address of the server, "" for a folder of files; ``several`` says
+    whether it has other boards. ``policy`` is the Content-Security-Policy; pages of the site show a ``view``.
     """
 
     settings: BoardSettings
-    front: Callable[[str | None], str]
+    phase: str
     served: str = ""
     several: bool = False
     policy: str = POLICY
-    updated: datetime | None = None
+    view: SiteView | None = None
 
     @property
     def addresses(self) -> Addresses:
         """The addresses of the pages."""
-        return Addresses(self.settings, self.front(None))
+        return Addresses(self.settings, self.phase)
 
     def page(
         self, section: str, title: str, *, root: str = "", standings: Standings | None = None, **values: object
@@ -122,12 +119,12 @@ class Frame:
             root=root,
             standings=standings,
             settings=self.settings,
-            links=self.addresses.sections(test, self.front(test)) if test else (),
-            addresses=self.addresses if test else None,
+            links=self.addresses.sections(test) if test else (),
+            addresses=self.addresses,
             served=self.served,
             several=self.several,
             policy=self.policy,
-            updated=self.updated,
+            view=self.view,
             **values,
         )
 

@@ -19,6 +19,7 @@ from geval_py.board.ranking import leaderboard
 from geval_py.board.settings import moment_text
 from geval_py.explaining.significance import group_letters
 from geval_py.tables import escapes, numbers
+from geval_py.version import REPOSITORY
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -125,6 +126,7 @@ def _templates() -> Environment:
         "plain": numbers.significant,
         "isinf": math.isinf,
         "lines_of_text": str.splitlines,
+        "repository": REPOSITORY,
     }
     return templates
 
@@ -134,11 +136,7 @@ def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
 
     They use nothing but what a leaderboard shows.
     """
-    place, places = entry.place or 0, [(one.place or 0, one) for one in standings.entries if one.score is not None]
-    ranked = [(number, one) for number, one in places if number and one is not entry]
-    ahead, behind = [one for n, one in ranked if n < place], [one for n, one in ranked if n > place]
-    told = {"entry": entry, "ahead": ahead, "behind": behind, "equal": len(ranked) - len(ahead) - len(behind)}
-    return tuple(render("advice.txt", standings=standings, **told).splitlines())
+    return tuple(render("advice.txt", standings=standings, entry=entry).splitlines())
 
 
 def key_of(value: object) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import heapq
-import math
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, cached_property
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, repeat
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Row, select
@@ -21,7 +21,7 @@ from geval_py.board.database.schema import board as board_table
 from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded
 from geval_py.board.ranking import disclosure, leaderboard, place_ranges
-from geval_py.board.ranking.views import OutputView, Standings, SubmissionView, submission_views
+from geval_py.board.ranking.views import Entry, OutputView, Standings, SubmissionView, submission_views
 from geval_py.board.references import expected_of, public_files
 from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, names_of, read_text
 from geval_py.board.submission import unpack
@@ -29,7 +29,6 @@ from geval_py.reading import challenge, files, lines, splits
 from geval_py.tables.numbers import rounded
 
 MAX_LINES = 20
-MAX_OUTPUTS = 2000  # of which lines are shown, over the whole site
 MAX_LISTED_TESTS = 4
 CONTEXT = 60  # characters on each side of a gap
 DIGITS = 4
@@ -44,15 +43,14 @@ ReadLines: TypeAlias = "Callable[[Test, OutputView], Sequence[Mapping[str, Any]]
 class SiteView:
     """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
 
-    ``announcements`` have the latest first too. ``phase`` is the present phase, ``digits`` the significant digits
-    shown, by test and phase, as ``methods`` are. ``metrics`` have the names that the standings use. ``public_files``
-    are the paths of the challenge's files that everybody may download, by their names.
+    ``announcements`` have the latest first too. ``phase`` is the present phase. ``methods`` say how the entries of a
+    leaderboard are compared. ``metrics`` have the names that the standings use. ``public_files`` are the paths of the
+    challenge's files that everybody may download, by their names.
     """
 
     settings: BoardSettings
     metrics: tuple[str, ...]
     phase: str
-    digits: Mapping[tuple[str, str], Digits]
     standings: Mapping[tuple[str, str], Standings]
     methods: Mapping[tuple[str, str], place_ranges.Method | None]
     submissions: tuple[SubmissionView, ...]
@@ -61,31 +59,27 @@ class SiteView:
     public_files: Mapping[str, str] = field(default_factory=dict)
     lines_of: ReadLines = lambda *_: ()
 
-    def digits_at(self, test: str, code: str) -> Digits:
+    def digits_of(self, test: str, submission: SubmissionView) -> Digits:
         """Return the digits of a submission's output for a test, by the phase in which it counts."""
-        return self.digits.get((test, self.by_code[code].phase), Digits(score=0, ends=0))
-
-    @cached_property
-    def by_code(self) -> Mapping[str, SubmissionView]:
-        """The submissions by their codes."""
-        return {one.code: one for one in self.submissions}
+        standings = self.standings.get((test, submission.phase))
+        return standings.shown_digits if standings else Digits(score=0, ends=0)
 
     def front(self, test: str | None = None) -> str:
         """Return the phase of a test's first page; without a test, that of index.html."""
-        return leaderboard.shown_phase(self.settings, self.phase, test)
+        return leaderboard.front_phase(self.settings, self.phase, test)
 
     def front_table(self, test: str) -> Standings:
         """Return the leaderboard of a test's first page."""
         return self.standings[test, self.front(test)]
 
     @cached_property
-    def placed(self) -> dict[str, list[tuple[Standings, int]]]:
-        """The entries of each submitter: each a leaderboard and a number in its entries."""
-        placed: dict[str, list[tuple[Standings, int]]] = {}
+    def entries(self) -> defaultdict[str, list[tuple[Standings, Entry]]]:
+        """The entries of each submitter, each with its leaderboard."""
+        entries = defaultdict(list)
         for standings in self.standings.values():
-            for number, entry in enumerate(standings.entries):
-                placed.setdefault(entry.submitter, []).append((standings, number))
-        return placed
+            for entry in standings.entries:
+                entries[entry.submitter].append((standings, entry))
+        return entries
 
     @property
     def tests(self) -> tuple[Test, ...]:
@@ -96,9 +90,9 @@ class SiteView:
     @cached_property
     def by_submitter(self) -> dict[str, list[SubmissionView]]:
         """The submissions of each submitter, the latest first."""
-        grouped: dict[str, list[SubmissionView]] = {}
-        for one in self.submissions:
-            grouped.setdefault(one.submitter, []).append(one)
+        grouped = defaultdict(list)
+        for submission in self.submissions:
+            grouped[submission.submitter].append(submission)
         return grouped
 
     @cached_property
@@ -108,7 +102,7 @@ class SiteView:
         scored = {output.test for one in ranked for output in one.outputs if output.figures}
         return tuple(test for test in self.tests if test.name in scored)[:MAX_LISTED_TESTS]
 
-    @property
+    @cached_property
     def updated(self) -> datetime | None:
         """The moment of the last arrival, withdrawal or announcement; None for an empty board."""
         moments = [moment for one in self.submissions for moment in (one.arrived, one.withdrawn) if moment]
@@ -118,50 +112,46 @@ class SiteView:
 # The worst lines of an output, only for test sets whose answers are public
 
 
-def line_reader(reading: Reading, settings: BoardSettings, left: float) -> ReadLines:
+def line_reader(reading: Reading, settings: BoardSettings) -> ReadLines:
     """Return a function from an output to its lines with the greatest losses, the worst first.
 
-    It gives no line if the answers of the test are hidden, if its scores follow a ladder, for a metric that is not
-    computed from losses, and if no output is ``left``. It reads the texts of a test set once.
+    It gives no line if the answers of the test are hidden, if its scores follow a ladder or are not shown, or for a
+    metric that is not computed from losses. It reads the texts of a test set once.
     """
     measure = metric_of(settings.metric).measure
     columns = select(Evaluations.lines, Evaluations.losses)
 
     @cache
-    def texts_of(test: str) -> list[tuple[str, str, str]]:
-        """Return the text before each gap and after it, from the last two columns of the input, and the word."""
+    def texts_of(test: str) -> list[tuple[str, str]]:
+        """Return the expected word of each line, and the line of the input, "" if it has fewer lines."""
         expected = list(lines.read_lines(splits.answers_at(expected_of(settings.challenge, settings.answers, test))))
         path = files.find_file(os.path.join(settings.challenge, test, splits.INPUT_FILE))
-        inputs = list(islice(lines.read_lines(path), len(expected))) if path else []
-        inputs += [""] * (len(expected) - len(inputs))
-        texts = []
-        for line, word in zip(inputs, expected, strict=True):
-            _, before, after = ["", "", *line.split("\t")][-3:]
-            head = before if len(before) <= CONTEXT else f"…{before[-CONTEXT:]}"
-            texts.append((head, word, after if len(after) <= CONTEXT else f"{after[:CONTEXT]}…"))
-        return texts
+        inputs = chain(lines.read_lines(path) if path else (), repeat(""))
+        return list(zip(expected, inputs, strict=False))
 
     def worst_lines(test: Test, output: OutputView) -> Sequence[Mapping[str, Any]]:
-        nonlocal left
-        if not test.visible or test.ladder or not measure.of_losses or not left:
+        if not test.visible or test.ladder or not measure.of_losses or output.shown.value is None:
             return ()
         with reading() as connection:
             row = connection.execute(columns.where(Evaluations.id == output.evaluation_id)).first()
         losses = [] if row is None or row.losses is None else list(unpack(row.losses, row.lines)[0])
         worst = heapq.nsmallest(MAX_LINES, range(len(losses)), key=lambda line: (-losses[line], line))
-        if not worst:
-            return ()
-        left -= 1
-        texts = texts_of(test.name)
-        return [
-            {
-                "line": line + 1,
-                "score": rounded(measure.formula((losses[line],), 1), DIGITS) or 0.0,
-                **dict(zip(("before", "expected", "after"), texts[line], strict=True)),
-            }
-            for line in worst
-            if line < len(texts)
-        ]
+        texts = texts_of(test.name) if worst else []
+        shown = []
+        for line in worst:
+            if line < len(texts):
+                word, text = texts[line]
+                _, before, after = ["", "", *text.split("\t")][-3:]  # the last two columns are around the gap
+                shown.append(
+                    {
+                        "line": line + 1,
+                        "score": rounded(measure.formula((losses[line],), 1), DIGITS) or 0.0,
+                        "expected": word,
+                        "before": before if len(before) <= CONTEXT else f"…{before[-CONTEXT:]}",
+                        "after": after if len(after) <= CONTEXT else f"{after[:CONTEXT]}…",
+                    }
+                )
+        return shown
 
     return worst_lines
 
@@ -173,15 +163,13 @@ def line_reader(reading: Reading, settings: BoardSettings, left: float) -> ReadL
 def loaded(board: Board, *, now: datetime) -> Iterator[SiteView]:
     """Read what a site shows now; the lines of outputs only within the block. Raises StoreError, DataError."""
     with disclosure.disclosed(board, now) as connection:
-        yield view_on(connection, board.settings, lambda: nullcontext(connection), now=now, outputs=MAX_OUTPUTS)
+        yield view_on(connection, board.settings, lambda: nullcontext(connection), now=now)
 
 
-def view_on(
-    connection: Connection, settings: BoardSettings, reading: Reading, *, now: datetime, outputs: float = math.inf
-) -> SiteView:
-    """Return what a site shows, as a transaction sees it; its scores must be disclosed already.
+def view_on(connection: Connection, settings: BoardSettings, reading: Reading, *, now: datetime) -> SiteView:
+    """Return what a site shows, as a transaction sees it; the disclosures must be current.
 
-    The lines of at most so many ``outputs`` are read later, by a connection of ``reading``.
+    The lines of outputs are read later, by a connection of ``reading``.
     """
     phase, names = settings.phase_of(now), settings.phase_names
     until = {name: settings.in_phase(name) for name in names[: names.index(phase) + 1]}
@@ -203,14 +191,13 @@ def view_on(
         settings=settings,
         metrics=names_of(settings.metrics),
         phase=phase,
-        digits={(test.name, name): own.digits_of(test, now) for test, name, own in tables},
         standings=standings,
         methods={key: place_ranges.method_of(connection, settings, table) for key, table in standings.items()},
         submissions=submissions,
         announcements=announcements_of(connection),
         readme=read_text(readme) if os.path.isfile(readme) else "",
         public_files=public_files(settings),
-        lines_of=line_reader(reading, settings, outputs),
+        lines_of=line_reader(reading, settings),
     )
 
 

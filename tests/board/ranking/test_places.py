@@ -115,7 +115,6 @@ SENTENCES = {
         "On similar lines, the place might be any from 1 to 2: these entries are not significantly different.",
         "The nearest entry that is significantly worse is at place 3, 30.1 worse.",
     ),
-    9: ("A baseline has no place.",),
     3: (
         "Another entry has the same shown score, and so the same place.",
         "Place 2 needs a PerplexityHashed below 560.3, 19.7 better than now.",
@@ -131,7 +130,6 @@ SENTENCES = {
         "Place 1 needs a PerplexityHashed below 549.9.",
         "The nearest entry that is significantly better is at place 5, infinitely better.",
     ),
-    7: ("An entry without a score has no place.",),
 }
 
 
@@ -159,8 +157,3 @@ def test_entries_that_were_not_compared_are_not_surely_worse():
         "Place 2 needs a PerplexityHashed below 501.0, 399.0 better than now.",
         "Place 1 needs a PerplexityHashed below 500.0, 400.0 better than now.",
     )
-
-
-def test_nothing_is_said_where_no_score_is_shown():
-    hidden = table(entry(1, None, None), digits=0)
-    assert what_it_takes(hidden, hidden.entries[0]) == ("No score or place is shown before the last deadline.",)

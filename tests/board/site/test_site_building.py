@@ -38,7 +38,7 @@ def rows(tmp_path):
     made.submit("ann", 150.0, at=1, tags=["neural"], description="the first")
     made.submit("bob", 150.0, at=2)
     made.submit("eve", math.inf, at=3)
-    made.withdrawn = made.submit("dan", 120.0, at=4, description="shy")
+    made.withdrawn = made.submit("dan", 120.0, at=4, description="shy", affiliation="shy too", tags=["shyest"])
     made.withdraw(made.withdrawn)  # with the reason "asked for"
     made.public = made.submit("ann", [0.1, 3.0], test="dev-0", at=5)
     return made
@@ -71,6 +71,10 @@ def test_what_is_stored_is_shown(rows, tmp_path):
         (3, "eve", "Infinity"),
     ]
     assert not any(b"shy" in content for content in files_of(tmp_path / "public").values())
+    rows_of_all = json.loads((tmp_path / "public/data/submissions.json").read_text())["rows"]
+    (withdrawn,) = (row for row in rows_of_all if row["state"] == "withdrawn")
+    empty = {"reason": "", "description": "", "author": "", "affiliation": "", "tags": [], "params": {}}
+    assert {name: withdrawn[name] for name in empty} == empty
 
 
 def test_why_one_was_withdrawn_is_not_shown(rows, tmp_path):
@@ -86,6 +90,16 @@ def test_of_a_public_set_the_worst_lines_are_shown(rows, tmp_path):
     shown = re.findall(r'<th scope="row" class="number">(\d+)</th><td class="number">([^<]*)</td>(.*?)</tr>', page)
     assert [(line, score) for line, score, _ in shown] == [("2", "20.09"), ("1", "1.105")]
     assert "left two <mark>dog</mark> right two" in shown[0][2]
+
+
+def test_of_a_hidden_set_no_line_is_shown(rows, tmp_path):
+    write(tmp_path / "challenge" / "test-A" / "in.tsv", "1\tleft\tright\n2\tleft\tright\n")
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "secret\nsecret\n")
+    code = rows.submit("ann", [0.1, 3.0], at=6)
+    site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
+    page = (tmp_path / f"public/submissions/{code}.html").read_text()
+    assert '<td class="number">4.' in page
+    assert "<mark>" not in page
 
 
 def test_how_good_the_best_of_several_looks_by_chance(rows, tmp_path):

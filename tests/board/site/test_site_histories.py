@@ -6,13 +6,12 @@ from datetime import timedelta
 
 import pytest
 import site_views
-from site_views import HOSTILE, START, Reader, html_of, made
+from site_views import HOSTILE, START, Reader, made
 
 from geval_py.board.ranking.views import Figures
-from geval_py.board.settings import Digits
 from geval_py.board.site import files as writing
 from geval_py.board.site.pages import MAX_LINKS
-from geval_py.board.site.site_charts import disclosed_outputs, progress_of
+from geval_py.board.site.site_charts import progress_of
 
 TEAM = "Team 003"
 
@@ -94,15 +93,6 @@ def test_of_many_links_the_first_stand_in_the_table():
     assert set(re.findall(r">(link \d)<", page)) == {f"link {number}" for number in range(MAX_LINKS)}
 
 
-def test_nothing_of_a_withdrawn_submission_is_on_the_page_of_its_submitter():
-    one = site_views.submissions_of(4, 1)[3]
-    assert one.withdrawn
-    shy = replace(one, description="shy", affiliation="nowhere", links=(("shy", "https://example.org/shy"),))
-    files = made(site_views.view([shy]))
-    assert "withdrawn" in Reader(page_of(files, one.submitter)).words
-    assert [path for path, text in html_of(files).items() if "shy" in text or "nowhere" in text] == []
-
-
 def test_lists_have_the_best_score_of_each_submission(view, files):
     _, *rows = re.findall(r"<tr><th.*?</tr>", files["submissions.html"])
     assert len(rows) == len(view.submissions)
@@ -129,8 +119,7 @@ def two_phases():
         )
     }
     sent = [replace(one, phase=view.settings.phase_of(one.arrived)) for one in sent]
-    digits = {key: Digits(score=of.digits, ends=of.digits) for key, of in standings.items()}
-    return replace(view, submissions=tuple(reversed(sent)), standings=standings, digits=digits)
+    return replace(view, submissions=tuple(reversed(sent)), standings=standings)
 
 
 def test_each_figure_has_the_digits_of_its_own_phase():
@@ -156,8 +145,7 @@ def test_a_phase_that_hides_its_scores_does_not_hide_those_of_another():
     early = tuple(
         one if view.settings.phase_of(one.arrived) == "main" else replace(one, outputs=()) for one in view.submissions
     )
-    late = {key: Digits(score=0, ends=0) for key in hidden if key[1] == "post-deadline"}
-    of = replace(view, standings=hidden, submissions=early, digits={**view.digits, **late}, phase="post-deadline")
+    of = replace(view, standings=hidden, submissions=early, phase="post-deadline")
     entries = of.standings["test-A", "main"].entries
     hidden["test-A", "post-deadline"] = replace(hidden["test-A", "post-deadline"], entries=entries[:1])
     files = made(of)
@@ -167,46 +155,34 @@ def test_a_phase_that_hides_its_scores_does_not_hide_those_of_another():
     assert "data-code" in files["compare.test-A.html"]
 
 
-# Charts of one moment
-
-
-def at_one_moment(scores):
-    """The outputs of submissions that were scanned at once."""
-    found = [
-        replace(one, arrived=START, baseline=False, withdrawn=None, state="scored")
-        for one in site_views.submissions_of(len(scores), len(scores))
-    ]
-    of = [
-        replace(one, outputs=(replace(one.outputs[0], figures={"PerplexityHashed": Figures(value=score)}),))
-        for one, score in zip(found, scores, strict=True)
+def with_scores(scores, hours):
+    """Submissions with these scores, the latest first, of which each came some hours after the one before."""
+    found = site_views.submissions_of(len(scores), len(scores))
+    sent = [
+        replace(
+            one,
+            arrived=START + timedelta(hours=hours * number),
+            baseline=False,
+            withdrawn=None,
+            state="scored",
+            outputs=(replace(one.outputs[0], figures={"PerplexityHashed": Figures(value=score)}),),
+        )
+        for number, (one, score) in enumerate(zip(found, scores, strict=True))
         if one.outputs
     ]
-    standings = site_views.standings_of([], "test-A")
-    return disclosed_outputs(tuple(reversed(of)), "test-A"), standings
+    return tuple(reversed(sent)), site_views.standings_of([], "test-A")
 
 
-def test_entries_of_one_moment_are_one_record():
-    progress = progress_of(*at_one_moment([300.0, 200.0, 100.0, 150.0]))
+def test_entries_of_one_moment_are_one_record_without_a_chart():
+    progress = progress_of(*with_scores([300.0, 200.0, 100.0, 150.0], hours=0))
     assert [one.score for one in progress.records] == [100.0]
-
-
-def test_a_chart_of_one_moment_has_that_moment_on_its_axis():
-    for chart in progress_of(*at_one_moment([300.0, 200.0])).charts:
-        assert len(chart.parts) == 1
-        (at,) = re.findall(r'<text x="([\d.]+)"[^>]*>1 Oct 2026, 09:00 UTC<', chart.svg)
-        assert 100 < float(at) < chart.width - 50
-        assert f'd="M{float(at)} ' in chart.svg
+    assert progress.charts == ()
 
 
 @pytest.mark.parametrize(("value", "is_drawn"), [(140.0, False), (150.0, True), (340.0, True), (360.0, False)])
 def test_a_baseline_is_drawn_if_it_is_near(value, is_drawn):
-    (first, *others), standings = at_one_moment([1.0, 200.0, 250.0])
-    baseline = replace(
-        first,
-        submission=replace(first.submission, baseline=True),
-        output=replace(first.output, figures={"PerplexityHashed": Figures(value=value)}),
-    )
-    progress = progress_of([baseline, *others], standings)
+    (*others, first), standings = with_scores([value, 200.0, 250.0], hours=1)
+    progress = progress_of([*others, replace(first, baseline=True)], standings)
     assert progress.has_rules == is_drawn
     assert all(("stroke-dasharray" in chart.svg) == is_drawn for chart in progress.charts)
     assert [one.score for _, one in progress.baselines] == [value]

@@ -58,24 +58,12 @@ for (const table of document.querySelectorAll("table.compared")) {
   const place = document.getElementById("side-by-side");
   const selects = [...form.querySelectorAll("select")];
 
-  const decimals = (row) => (row.dataset.shown.split(".")[1] ?? "").length;
-
   const verdict = (one, other) => {
     if (one.dataset.phase !== other.dataset.phase) return "They were not compared line by line, because they are not in one leaderboard.";
     const groups = [one, other].map((row) => JSON.parse(row.dataset.groups));
     if (!groups.every((each) => each.length)) return "They were not compared line by line, because one of them is not ranked.";
     const shared = groups[0].some((group) => groups[1].includes(group));
     return `They are ${shared ? "not " : ""}significantly different.`;
-  };
-
-  const sentence = (one, other) => {
-    const by = Number(one.dataset.score) - Number(other.dataset.score);
-    if (!Number.isFinite(by)) return `One of the two scores is not finite. ${verdict(one, other)}`;
-    if (by === 0) return `Their shown scores are equal. ${verdict(one, other)}`;
-    const first = (by < 0) === (table.dataset.direction === "lower");
-    const name = (first ? one : other).cells[0].querySelector("a").textContent;
-    const difference = Math.abs(by).toFixed(Math.min(decimals(one), decimals(other)));
-    return `${name} has the better score, by ${difference}. ${verdict(one, other)}`;
   };
 
   const make = (name, text, scope) => {
@@ -110,7 +98,7 @@ for (const table of document.querySelectorAll("table.compared")) {
     box.role = "region";
     box.ariaLabel = "The two side by side";
     box.append(own);
-    place.replaceChildren(make("p", one === other ? "Choose two." : sentence(one, other)), box);
+    place.replaceChildren(make("p", one === other ? "Choose two." : verdict(one, other)), box);
     place.hidden = false;
   };
 
