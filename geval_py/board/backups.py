@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import io
 import os
-import re
+import sqlite3
 import tarfile
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import datetime
 from hashlib import file_digest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import yaml
 from sqlalchemy import Connection, Engine, LargeBinary, MetaData, delete, insert, select, text
@@ -24,25 +25,19 @@ from sqlalchemy import Connection, Engine, LargeBinary, MetaData, delete, insert
 from geval_py.board.database import schema, store
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.people import schema as people_schema
-from geval_py.board.people.store import ACCOUNTS_FILE, accounts_of, accounts_place
+from geval_py.board.people.store import ACCOUNTS_FILE, AccountsDatabase, accounts_of, accounts_place
 from geval_py.board.ranking.disclosure import disclosed
-from geval_py.board.references import expected_of, public_files
+from geval_py.board.references import challenge_files, expected_of, public_files
 from geval_py.board.settings import BoardSettings, read_settings, read_text
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
-from geval_py.reading import challenge, compression, config, rewriting, splits
+from geval_py.reading import compression, rewriting, splits
 from geval_py.reading.files import find_file
-from geval_py.reading.splits import find_answers
-from geval_py.scoring.evaluate import find_metric
 from geval_py.text import named, visible
 
 CHALLENGE, ANSWERS = "challenge", "answers"
 DIGESTS_FILE = "SHA256SUMS"
 KEY_FILE = "receipt.key"  # that of board.server.signed_receipts, which needs more packages
 PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}  # in a backup's board.yaml
-MEMBER = re.compile(  # below the folder of one of several boards, or of the only one
-    rf"(?:[^/.\0][^/\0]*/)?(?:{store.SETTINGS_FILE}|{DATABASE_FILE}|{ACCOUNTS_FILE}|{KEY_FILE}"
-    rf"|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+)|{DIGESTS_FILE}"
-)
 ROWS, LARGE_ROWS = 500, 4  # of a table that are held in memory; large ones have bytes
 
 
@@ -58,12 +53,10 @@ def back_up(folder: str | os.PathLike[str], file: str, *, now: datetime) -> None
 
         def add_rows(name: str, source: Connection, tables: MetaData) -> None:
             members[name] = os.path.join(place, f"{len(members)}.sqlite")
-            engine = store.engine_at(members[name])
-            _copy_rows(source, engine, tables)
-            with store.store_errors(engine), engine.connect() as connection:
-                connection.execute(text("COMMIT"))
-                for statement in ("PRAGMA journal_mode = DELETE", "VACUUM"):  # so that equal rows are equal bytes
-                    connection.execute(text(statement))
+            _copy_rows(source, store.engine_at(members[name]), tables)
+            with closing(sqlite3.connect(members[name], isolation_level=None)) as connection:
+                connection.execute("PRAGMA journal_mode = DELETE")
+                connection.execute("VACUUM")  # so that equal rows are equal bytes
 
         accounts: dict[str, store.Board] = {}
         for path in boards or [folder]:
@@ -79,8 +72,7 @@ def back_up(folder: str | os.PathLike[str], file: str, *, now: datetime) -> None
             accounts[accounts_place(path, board.settings)] = board
         for board in accounts.values():
             with accounts_of(board).reading() as people:
-                is_shared = len(accounts) < len(boards) or not boards
-                below = "" if is_shared else f"{os.path.basename(board.folder)}/"
+                below = f"{os.path.basename(board.folder)}/" if len(accounts) > 1 else ""
                 add_rows(below + ACCOUNTS_FILE, people.connection, people_schema.METADATA)
         with rewriting.written_whole(file, compression=compression.compression_by_ending(file)) as packed:
             write_archive(cast(IO[bytes], packed), members)
@@ -89,36 +81,23 @@ def back_up(folder: str | os.PathLike[str], file: str, *, now: datetime) -> None
 def files_of(settings: BoardSettings) -> dict[str, str]:
     """Return the files that a board needs beside its database: paths, by their names in the archive.
 
-    Raises DataError.
+    The input of the training set is among them only if the site offers it. Raises DataError.
     """
+    folders = {CHALLENGE: settings.challenge}
+    if os.path.realpath(settings.answers) != os.path.realpath(settings.challenge):
+        folders[ANSWERS] = settings.answers
+    training = find_file(os.path.join(settings.challenge, splits.TRAINING_SET, splits.INPUT_FILE))
+    left_out = {training} - set(public_files(settings).values())
     members: dict[str, str] = {}
-
-    def add(place: str, path: str) -> None:
-        members[f"{place}/{os.path.basename(path)}"] = path
-
-    task = config.config_task(settings.challenge)
-    for name in (challenge.README_FILE, config.CONFIG_FILE, task.in_header, task.out_header):
-        path = os.path.join(settings.challenge, name or "")
-        if os.path.isfile(path):
-            relative = os.path.relpath(path, settings.challenge)
-            if relative.startswith(os.pardir):
-                reason = "it is not in the challenge's folder, and cannot be backed up"
-                raise UnreadableFileError(path=path, reason=reason)
-            members[f"{CHALLENGE}/{relative.replace(os.sep, '/')}"] = path
-    schemes = task.replace(alt_metrics=settings.metrics).schemes()
-    if any(find_metric(scheme.metric).needs_vocabulary for scheme in schemes):
-        words = find_answers(os.path.join(settings.challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
-        if words:
-            add(f"{CHALLENGE}/{splits.TRAINING_SET}", words)
-    members |= {f"{CHALLENGE}/{name}": path for name, path in public_files(settings).items()}
-    are_apart = os.path.realpath(settings.answers) != os.path.realpath(settings.challenge)
+    for place, folder in folders.items():
+        for path in challenge_files(settings, folder):
+            name = os.path.relpath(path, folder)
+            if name.startswith(os.pardir):
+                raise UnreadableFileError(path=path, reason=f"it is not in {named(folder)}, and cannot be backed up")
+            if path not in left_out:
+                members[f"{place}/{name.replace(os.sep, '/')}"] = path
     for test in settings.tests:
-        for place, folder in ((CHALLENGE, settings.challenge), (ANSWERS, settings.answers)):
-            inputs = find_file(os.path.join(folder, test.name, splits.INPUT_FILE))
-            if inputs is not None and (place == CHALLENGE or are_apart):
-                add(f"{place}/{test.name}", inputs)
-        answers = expected_of(settings.challenge, settings.answers, test.name)
-        add(f"{CHALLENGE if test.visible else ANSWERS}/{test.name}", answers)
+        expected_of(settings.challenge, settings.answers, test.name)  # is an error if they are missing
     return members
 
 
@@ -154,18 +133,14 @@ def with_values(content: str, values: Mapping[str, str]) -> str:
     >>> with_values("a: 1 # one\nb: x", {"a": "two", "c": "three"})
     'c: three\na: two # one\nb: x'
     """
-    root = yaml.compose(content, Loader=yaml.SafeLoader)
-    if not isinstance(root, yaml.MappingNode):
-        return content
-    pairs = [(str(key.value), value) for key, value in root.value]
-    for key, value in reversed(pairs):
-        if key in values:
+    root: Any = yaml.compose(content, Loader=yaml.SafeLoader)
+    missing = dict(values)
+    for key, value in reversed(root.value):
+        if key.value in values:
             start, end = value.start_mark.index, value.end_mark.index
-            content = content[:start] + scalar(values[key]) + content[end:]
-    between = ", " if root.flow_style else "\n" + " " * root.start_mark.column
-    missing = values.keys() - dict(pairs).keys()
-    new = "".join(f"{key}: {scalar(values[key])}{between}" for key in sorted(missing))
-    first = root.start_mark.index + bool(root.flow_style)
+            content = content[:start] + scalar(missing.pop(key.value)) + content[end:]
+    first = root.start_mark.index
+    new = "".join(f"{key}: {scalar(value)}\n" for key, value in missing.items())
     return content[:first] + new + content[first:]
 
 
@@ -195,10 +170,8 @@ def write_archive(file: IO[bytes], members: Mapping[str, str]) -> None:
 
 def _digest_line(name: str, content: IO[bytes]) -> bytes:
     """Return the line of ``sha256sum`` for a file."""
-    escaped = name.replace("\\", r"\\").replace("\n", r"\n").replace("\r", r"\r")
-    mark = "" if escaped == name else "\\"
     digest = file_digest(cast(io.BufferedReader, content), "sha256").hexdigest()
-    return f"{mark}{digest}  {escaped}\n".encode("utf-8", "surrogateescape")
+    return f"{digest}  {name}\n".encode("utf-8", "surrogateescape")
 
 
 # Restoring
@@ -220,71 +193,59 @@ def restore(file: str, folder: str, *, database: str | None = None) -> list[stor
         boards = store.boards_in(new)
         for path in boards or [new]:
             _check_board(file, path)
-        name = os.environ.get(store.DATABASE_VARIABLE) or database
-        if name is not None and not boards:
-            _move_rows(new, name, is_written=database is not None)
+        target = database or os.environ.get(store.DATABASE_VARIABLE, "")
+        if "://" in target and not boards:
+            _move_rows(new, target)
+        elif database:
+            raise UsageError(message="--database needs the URL of a PostgreSQL database, and a backup of one board")
+        if database:
+            settings = Path(new, store.SETTINGS_FILE)
+            settings.write_text(with_values(read_text(str(settings)), {"database": database}), encoding="utf-8")
         os.rename(new, folder)
     return [store.Board.open(path) for path in store.boards_in(folder) or [folder]]
 
 
 def _unpack(file: str, folder: str) -> None:
-    """Unpack a backup, whose members must have known names, into a new folder, and compare their digests."""
+    """Unpack a backup into a new folder, and compare the digests of its files."""
     try:
         with (
             compression.open_unpacked(file) as opened,
             io.BufferedReader(opened) as stream,
             tarfile.open(fileobj=stream, mode="r|") as archive,
         ):
-            for member in archive:
-                if not (member.isreg() and MEMBER.fullmatch(member.name)):
-                    reason = f"it holds `{visible(member.name)}`, which a backup of a board never contains"
-                    raise UnreadableFileError(path=file, reason=reason)
-                archive.extract(member, folder, filter="data")
+            archive.extractall(folder, filter="data")
     except (tarfile.TarError, ValueError) as error:
         raise CorruptFileError(path=file, compression="tar", reason=str(error)) from error
     digests = Path(folder, DIGESTS_FILE)
-    if not digests.is_file():
-        raise UnreadableFileError(path=file, reason="it is not a complete backup of a board")
-    listed = digests.read_bytes().splitlines(keepends=True)
-    digests.unlink()
-    paths = [path for path in Path(folder).rglob("*") if path.is_file()]
-    for path in sorted(paths):
+    listed = digests.read_bytes().splitlines(keepends=True) if digests.is_file() else []
+    digests.unlink(missing_ok=True)
+    paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    for path in paths:
         name = path.relative_to(folder).as_posix()
         with open(path, "rb") as content:
             if _digest_line(name, content) not in listed:
                 reason = f"`{visible(name)}` does not match its digest in {DIGESTS_FILE}"
                 raise CorruptFileError(path=file, compression="tar", reason=reason)
-    if len(paths) < len(listed):
+    if len(paths) < max(1, len(listed)):
         raise CorruptFileError(path=file, compression="tar", reason="files are missing")
 
 
 def _check_board(file: str, folder: str) -> None:
-    """Check that a board.yaml refers only to what is in its backup, and that the databases are whole."""
+    """Check that a board.yaml refers only to what is in its backup, and that there is a database."""
     if not {store.SETTINGS_FILE, DATABASE_FILE} <= set(os.listdir(folder)):
         raise UnreadableFileError(path=file, reason="it is not a complete backup of a board")
     settings = read_settings(os.path.join(folder, store.SETTINGS_FILE))
     own = (os.path.join(folder, CHALLENGE), os.path.join(folder, ANSWERS), DATABASE_FILE)
     if (settings.challenge, settings.answers, settings.database) != own:
         raise UnreadableFileError(path=file, reason="its board.yaml names folders or a database outside the backup")
-    engine = store.engine_at(os.path.join(folder, DATABASE_FILE))
-    with store.store_errors(engine), engine.connect() as connection:
-        first = connection.execute(text("PRAGMA integrity_check")).scalar()
-        if first != "ok" or connection.execute(text("PRAGMA foreign_key_check")).all():
-            raise store.StoreError(path=file, reason=f"its database is damaged: {first}")
-    store.check_schema(engine)
+    store.check_schema(store.engine_at(os.path.join(folder, DATABASE_FILE)))
 
 
-def _move_rows(folder: str, name: str, *, is_written: bool) -> None:
-    """Move the rows of a board and its accounts into a database, whose name ``is_written`` into board.yaml."""
-    target = store.place_of(folder, name)
+def _move_rows(folder: str, target: str) -> None:
+    """Move the rows of a board and its accounts into the database with a URL."""
     for file, tables in ((DATABASE_FILE, schema.METADATA), (ACCOUNTS_FILE, people_schema.METADATA)):
         path = os.path.join(folder, file)
-        if os.path.isfile(path) and path != target and (tables is schema.METADATA or "://" in target):
-            engine = store.engine_at(path)
-            with store.store_errors(engine), engine.connect() as connection:
+        if os.path.isfile(path):
+            with AccountsDatabase(path).reading() as connection:
                 _copy_rows(connection, store.engine_at(target), tables)
-            for ending in ("", "-wal", "-shm"):
-                Path(path + ending).unlink(missing_ok=True)
-    if is_written:
-        settings = Path(folder, store.SETTINGS_FILE)
-        settings.write_text(with_values(read_text(str(settings)), {"database": name}), encoding="utf-8")
+            os.unlink(path)

@@ -32,6 +32,19 @@ def expected_of(challenge: str, answers: str, test: str) -> str:
     )
 
 
+def challenge_files(settings: BoardSettings, folder: str) -> Iterator[str]:
+    """Yield the paths of a board's files in a folder of its challenge or answers: README, inputs and so on."""
+    task = config.config_task(settings.challenge)
+    for name in filter(None, (README_FILE, config.CONFIG_FILE, task.in_header, task.out_header)):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            yield path
+    for name in (splits.TRAINING_SET, *(test.name for test in settings.tests)):
+        inputs = files.find_file(os.path.join(folder, name, splits.INPUT_FILE))
+        answers = find_answers(os.path.join(folder, name, splits.EXPECTED_FILE))
+        yield from filter(None, (inputs, answers))
+
+
 def public_files(settings: BoardSettings) -> dict[str, str]:
     """Return the paths of the challenge's files that everybody may have, by their names in its folder.
 
@@ -39,21 +52,17 @@ def public_files(settings: BoardSettings) -> dict[str, str]:
     There are none if they are too large for a download.
     """
     challenge, answers = (Path(folder).resolve() for folder in (settings.challenge, settings.answers))
-    task = config.config_task(settings.challenge)
-    names = filter(None, (README_FILE, config.CONFIG_FILE, task.in_header, task.out_header))
-    paths: list[str | None] = [os.path.join(settings.challenge, name) for name in names]
-    for name in (splits.TRAINING_SET, *(test.name for test in settings.tests)):
-        folder, test = os.path.join(settings.challenge, name), settings.test(name)
-        paths.append(files.find_file(os.path.join(folder, splits.INPUT_FILE)))
-        if test is None or (test.visible and not test.ladder and not test.split):
-            paths.append(find_answers(os.path.join(folder, splits.EXPECTED_FILE)))
+    hidden = {
+        find_answers(os.path.join(settings.challenge, test.name, splits.EXPECTED_FILE))
+        for test in settings.tests
+        if not test.visible or test.ladder or test.split
+    }
     public: dict[str, str] = {}
-    for path in paths:
-        if path is not None and os.path.isfile(path):
-            place = Path(path).resolve()
-            is_hidden = place.is_relative_to(answers) and not challenge.is_relative_to(answers)
-            if place.is_relative_to(challenge) and not is_hidden:
-                public[os.path.relpath(path, settings.challenge).replace(os.sep, "/")] = path
+    for path in challenge_files(settings, settings.challenge):
+        place = Path(path).resolve()
+        is_hidden = place.is_relative_to(answers) and not challenge.is_relative_to(answers)
+        if path not in hidden and place.is_relative_to(challenge) and not is_hidden:
+            public[os.path.relpath(path, settings.challenge).replace(os.sep, "/")] = path
     return public if sum(map(os.path.getsize, public.values())) <= MAX_DOWNLOAD else {}
 
 
