@@ -141,7 +141,7 @@ def test_a_command_that_waits_for_another_to_write_ends(board, submission, tmp_p
             writer = None
             other.exec_driver_sql(f"SELECT pg_advisory_lock({LOCK})")
         command = Command(tmp_path, ["add", board.folder, source])
-        command.wait_until(lambda: list(command.temporary.glob("*/000.packed")))
+        command.wait_until(lambda: list(command.temporary.glob("*/000*")))
         time.sleep(3)
         command.end(signal.SIGTERM)
         if writer is not None:

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -253,42 +253,18 @@ def mark_changed(connection: Connection) -> None:
 
 
 PART_BYTES = 4_000_000  # of a content; of a compressed one, hardly more
-PACKED_ENDING = ".packed"
 PACKED_LEVEL = 1  # on outputs it takes half the time of level 3, and their numbers become smaller by a tenth
-SIZE_BYTES = 8  # before each part of a packed file
 
 
-def pack_file(path: str) -> str:
-    """Compress the parts of a file into one beside it, and return its path; raises OSError."""
-    packed = path + PACKED_ENDING
-    with open(path, "rb") as file, open(packed, "wb") as new:
-        part = file.read(PART_BYTES)
-        while True:
-            frame = zstd_module().compress(part, PACKED_LEVEL)
-            new.write(len(frame).to_bytes(SIZE_BYTES, "big") + frame)
-            part = file.read(PART_BYTES)
-            if not part:
-                return packed
-
-
-def store_content(connection: Connection, digest: str, packed: str | None) -> None:
-    """Store a compressed file as the content with a digest, unless the content is there: then it needs no file."""
-    if is_stored(connection, digest):
-        return
-    if packed is None:
-        raise AssertionError("a content without a compressed file is stored before")
-    with open(packed, "rb") as file:
-        part = 0
-        while size := file.read(SIZE_BYTES):
-            row = {"sha256": digest, "part": part, "data": file.read(int.from_bytes(size, "big"))}
-            connection.execute(insert(schema.blobs).values(row))
-            part += 1
-
-
-def is_stored(connection: Connection, digest: str) -> bool:
-    """Whether the content with a digest is stored."""
+def store_content(connection: Connection, digest: str, path: str) -> None:
+    """Store a file as the content with a digest, unless the content is there; raises OSError."""
     query = select(Blobs.part).where(Blobs.sha256 == digest).limit(1)
-    return connection.execute(query).first() is not None
+    if connection.execute(query).first() is not None:
+        return
+    with open(path, "rb") as file:
+        for number, part in enumerate(iter(partial(file.read, PART_BYTES), b"")):
+            row = {"sha256": digest, "part": number, "data": zstd_module().compress(part, PACKED_LEVEL)}
+            connection.execute(insert(schema.blobs).values(row))
 
 
 def write_content(connection: Connection, digest: str, path: str) -> None:

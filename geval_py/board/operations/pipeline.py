@@ -2,7 +2,6 @@
 
 prepare (outside of any transaction)
     process_source       in a child process: copy the files, check all outputs, and score them
-    pack_file            compress the files for the database
 store (inside a transaction)
     find_same            the same submission may be stored already; else check the quota
     store_result         the files, outputs and scores
@@ -13,7 +12,7 @@ instead, and stores by the last step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -77,12 +76,11 @@ class Attempt:
     """A submission on its way into the board; without a ``submitter`` its own name is the submitter's.
 
     ``arrived_by`` is what says when it arrived, one of receipts.WAYS. ``row_id`` is that of an upload that waits, or
-    of a submission that is tried again. ``origin`` is where it came from, if not its source. The database holds the
-    content whose digest is ``stored``. For a scan, ``fingerprint`` is that of its path, and ``refusal`` why it is not
-    stored.
+    of a submission that is tried again. ``origin`` is where it came from, if not its source. For a scan,
+    ``fingerprint`` is that of its path, and ``refusal`` why it is not stored.
 
     What follows is known once it is prepared: the submitter's ``name``; the digest of the source as it stands; the
-    ``result``; the paths of the compressed files, by digest.
+    ``result``.
     """
 
     source: str
@@ -93,7 +91,6 @@ class Attempt:
     arrived_by: str = receipts.NOW
     row_id: int = 0
     origin: str = ""
-    stored: str = ""
     fingerprint: str = ""
     refusal: str = ""
 
@@ -101,7 +98,6 @@ class Attempt:
     unopened: str = ""
     references: References = field(default_factory=dict)
     result: Result = field(default_factory=Result)
-    packed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def parcel(self) -> Parcel:
@@ -156,9 +152,7 @@ def prepare(board: Board, attempt: Attempt, references: References, place: str) 
         result = process_parcel(parcel, place, phase, missing)  # it is tried again, and has its quota
     if refusal and result.state == SCORED:
         result = replace(result, state=REJECTED, reason=refusal)
-    attempt = replace(attempt, name=name, unopened=unopened, references=references, result=result)
-    new = [file for file in attempt.parcel.files if file.sha256 != attempt.stored]
-    return replace(attempt, packed={file.sha256: database.pack_file(file.path) for file in new})
+    return replace(attempt, name=name, unopened=unopened, references=references, result=result)
 
 
 # What is the same submission
@@ -265,7 +259,7 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
         values |= {name: getattr(attempt, name) for name in words("code arrived arrived_by")}
         row_id = connection.execute(insert(submissions).values(values).returning(Submissions.id)).scalar_one()
     for file in parcel.files:
-        database.store_content(connection, file.sha256, attempt.packed.get(file.sha256))
+        database.store_content(connection, file.sha256, file.path)
         value = {"submission_id": row_id, "name": file.name, "sha256": file.sha256, "bytes": file.bytes}
         connection.execute(insert(files).values(value))
     if result.state == SCORED:

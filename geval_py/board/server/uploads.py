@@ -32,7 +32,7 @@ from geval_py.board.database.schema import (
     submissions,
     submitters,
 )
-from geval_py.board.database.store import Board, pack_file, store_content, write_content
+from geval_py.board.database.store import Board, store_content, write_content
 from geval_py.board.intake.identity import bare_name, is_archive, upload_name_problem
 from geval_py.board.operations.pipeline import (
     CODE_DIGITS,
@@ -97,7 +97,7 @@ def accept(
     submission. What ``is_known``, as it waits already or became a submission, is not stored again: the note says so,
     and its receipt is returned. Raises QuotaError, StoreError.
     """
-    packed, settings = pack_file(path), board.settings
+    settings = board.settings
     with board.writing() as connection:
         own, note, is_trial, now = submitter_id(connection, account.team), "", values["trial"], arrived
         for newest in (select(schema.board.c.created), select(func.max(Submissions.arrived))):
@@ -109,13 +109,13 @@ def accept(
                 is_content &= Submissions.sent_name == values["sent_name"]
             for row in same_submissions(connection, team, own, arrived, is_content):
                 if is_unfinished(connection, row):
-                    store_content(connection, row.sha256, packed)
+                    store_content(connection, row.sha256, path)
                     change_submission(connection, row.id, state=WAITING, due=now, tries=0, reason="")
                 known = {"number": row.code, "arrived": moment_text(row.arrived), "receipt": row.receipt}
                 return known | {"note": note_on_same(row), "is_known": True}
             check_quota(connection, settings, own, account.team, arrived, (), with_uploads=True)
             note = note_on_phase(connection, team, own, arrived, is_content)
-        store_content(connection, values["sha256"], packed)
+        store_content(connection, values["sha256"], path)
         code, arrived = secrets.token_hex(CODE_DIGITS // 2), arrived.astimezone(UTC)
         receipt = ""
         if not is_trial:

@@ -198,7 +198,6 @@ def score_upload(board: Board, job: Job, place: str) -> Job:
         added=upload.arrived,
         row_id=upload.id,
         origin=upload.source,
-        stored=upload.sha256,
     )
     return replace(job, attempt=prepare(board, attempt, references_of(board.settings), received))
 

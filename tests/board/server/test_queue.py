@@ -14,7 +14,6 @@ from samples import NOW, ON_BOTH, count, output
 from serving import Clock, set_keys
 from sqlalchemy import func, insert, select, update
 
-from geval_py.board.database import store
 from geval_py.board.database.schema import WAITING, blobs, submissions, submitters
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.intake import sandbox
@@ -373,13 +372,6 @@ def test_no_finished_job_waits_for_one_that_takes_long(served, monkeypatch):
 
     *others, last = stored_together(served, monkeypatch, wait)
     assert (sum(others), last) == (3, 1)
-
-
-def test_the_content_of_an_upload_is_compressed_once(served, monkeypatch):
-    program, (number,) = sent(served)
-    monkeypatch.setattr(store, "pack_file", None)
-    served.work()
-    assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
 
 
 def test_a_trial_is_checked_as_in_its_phase(served):
