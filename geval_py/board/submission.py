@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 from array import array
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from geval_py.errors import DataError, GevalError
 from geval_py.reading.compression import zstd_module
@@ -46,15 +47,21 @@ class ReasonError(DataError, kw_only=False):
 
 
 class SubmissionError(ReasonError):
-    """A submission cannot be taken."""
+    """A submission cannot be taken, and has this ``state``."""
+
+    state: ClassVar[str]
 
 
 class RejectedError(SubmissionError):
     """The submitter is at fault."""
 
+    state = REJECTED
+
 
 class FailedError(SubmissionError):
     """The submission could not be received or scored, for want of time or memory, say."""
+
+    state = FAILED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +124,8 @@ class Scored:
     ``losses`` and the numbers of their ``documents`` are packed by :func:`pack`, for the ranking metric only.
     """
 
+    __pydantic_config__: ClassVar = {"val_json_bytes": "base64"}  # as write_document writes them
+
     test: str
     metric: str
     signature: str
@@ -147,11 +156,8 @@ class Result:
 
 
 def digest_of(files: Sequence[ReceivedFile]) -> str:
-    """Compute the sha256 of the names and digests of all files, sorted by name."""
-    from hashlib import sha256
-
-    lines = "".join(f"{file.sha256}  {file.name}\n" for file in sorted(files, key=lambda file: file.name))
-    return sha256(lines.encode()).hexdigest()
+    """Compute the sha256 of the names and digests of all files, which are sorted by name."""
+    return sha256("".join(f"{file.sha256}  {file.name}\n" for file in files).encode()).hexdigest()
 
 
 # Line statistics in bytes: doubles, one column after the other, compressed by Zstandard.
@@ -202,36 +208,11 @@ PASSED_VARIABLES = words(
     "SYSTEMROOT"
 )
 JsonDocument: TypeAlias = dict[str, Any]
-
-
-def parcel_of(document: JsonDocument) -> Parcel:
-    """Convert the document of a parcel, which asdict made, to the parcel."""
-    values = {
-        "files": tuple(ReceivedFile(**file) for file in document["files"]),
-        "outputs": tuple(ReceivedOutput(**output) for output in document["outputs"]),
-        "details": Details(**document["details"]),
-    }
-    return Parcel(**document | values)
-
-
-def scored_of(document: JsonDocument) -> Scored:
-    """Convert the document of a score, whose losses and documents are written in base 64, to the score."""
-    packed = {name: document[name] and b64decode(document[name]) for name in ("losses", "documents")}
-    return Scored(**document | packed)
+Outputs: TypeAlias = "Sequence[tuple[str, str, Sequence[str]]]"  # their tests, names of files, and wanted metrics
 
 
 def write_document(path: str, document: JsonDocument) -> None:
     """Write a document to a temporary file and rename that, so that no half of it is ever read."""
-    new = f"{path}.new"
-    with open(new, "w", encoding="ascii") as file:
+    with open(f"{path}.new", "w", encoding="ascii") as file:
         json.dump(document, file, default=lambda data: b64encode(data).decode("ascii"))
-    os.replace(new, path)
-
-
-def read_document(path: str) -> JsonDocument:
-    """Read a document; raises OSError, and ValueError if it is not a JSON object."""
-    with open(path, encoding="ascii") as file:
-        document = json.load(file)
-    if isinstance(document, dict):
-        return document
-    raise ValueError("it is no object")
+    os.replace(file.name, path)

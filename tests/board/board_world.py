@@ -19,7 +19,7 @@ from board_model import HIDDEN, SEED, VISIBLE, Content
 from crashes import Crashes
 from samples import NOW, write
 from sqlalchemy import delete, insert, pool, select, text, update
-from story import UNSCORED, run_here, will_be_scored
+from story import TOO_LONG, run_here, will_be_scored
 
 from geval_py.board.backups import restore
 from geval_py.board.database import schema, store
@@ -29,7 +29,7 @@ from geval_py.board.intake import sandbox
 from geval_py.board.intake.identity import fingerprint, unopened_digest
 from geval_py.board.operations import creation, scheduler
 from geval_py.board.references import references_of
-from geval_py.board.submission import FailedError, ReceivedFile, digest_of
+from geval_py.board.submission import FAILED, ReceivedFile, Result, digest_of
 
 WORDS = ("ant", "bee", "cat", "dog")
 ANSWERS = (("ant", "bee", "cat", "ant"), ("ant", "dog", "cat", "bee"), ("ant", "bee", "cat", "ant", "bee"))
@@ -283,24 +283,24 @@ class World:
 
     # The sandbox, and receivers of notices
 
-    def _run(self, job, arguments, *, limits, place):
+    def _run(self, arguments, settings, place):
         if self.interlude is not None:
             act, self.interlude = self.interlude, None
             act()
         if self.jam == "receive" and "source" in arguments:
-            raise FailedError(path=place, reason="it took more than 600 seconds")
+            return TOO_LONG
         if self.jam != "score":
-            return run_here(job, arguments, limits=limits, place=place)
-        digest = will_be_scored(run_here, job, arguments, limits=limits, place=place)
+            return run_here(arguments, settings, place)
+        digest = will_be_scored(run_here, arguments, settings, place)
         if digest in self.heavy:
             self.failed.add(digest)
-            raise FailedError(path=place, reason="it needs more than 4000000000 bytes of memory")
+            return Result(state=FAILED, reason="it needs more than 4000000000 bytes of memory")
         if digest is None:
-            return UNSCORED
+            return Result()
         for name in os.listdir(place) if "source" in arguments else ():  # what was received to find the digest
             path = os.path.join(place, name)
             shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
-        return run_here(job, arguments, limits=limits, place=place)
+        return run_here(arguments, settings, place)
 
     # What can be seen
 

@@ -4,11 +4,11 @@ import contextlib
 import io
 import json
 import os
-from base64 import b64encode
 from dataclasses import asdict
+from pathlib import Path
 
-from geval_py.board.intake import child
-from geval_py.board.submission import PARCEL_FILE, FailedError, RejectedError
+from geval_py.board.intake import child, sandbox
+from geval_py.board.submission import ANSWER_FILE, FAILED, PARCEL_FILE, Result, write_document
 from geval_py.cli import main
 from geval_py.cli.board import pages, submissions, transfer
 
@@ -43,17 +43,16 @@ class Story:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def run_here(job, arguments, *, limits, place):
+def run_here(arguments, settings, place):
     """Run a job of the sandbox in this process."""
-    document = json.loads(json.dumps({"job": job, "arguments": arguments, "limits": asdict(limits)}))
-    answer = child.answer(document, place)
-    if "result" in answer:
-        return json.loads(json.dumps(answer["result"], default=lambda data: b64encode(data).decode()))
-    kind = FailedError if "failed" in answer else RejectedError
-    raise kind(path=place, reason=answer[kind.__name__.removesuffix("Error").lower()], aside=answer.get("aside", ""))
+    arguments = arguments | {name: getattr(settings, name) for name in sandbox.SETTINGS}
+    arguments |= {"limits": asdict(settings.limits), "tests": {test.name: asdict(test) for test in settings.tests}}
+    answer = os.path.join(place, ANSWER_FILE)
+    write_document(answer, asdict(child.answer(json.loads(json.dumps(arguments)), place)))
+    return sandbox.RESULT.validate_json(Path(answer).read_bytes())
 
 
-TOO_LONG = "it took more than 600 seconds"
+TOO_LONG = Result(state=FAILED, reason="it took more than 600 seconds")
 
 
 class Jobs:
@@ -67,7 +66,7 @@ class Jobs:
         self.opened, self.scored = [], []
         self.unopened, self.unscored = set(), set()
 
-    def run(self, job, arguments, *, limits, place):
+    def run(self, arguments, settings, place):
         """Run a job as :func:`run_here` does, or fail."""
         parcel = arguments.get("parcel")
         source = arguments.get("source", "")
@@ -75,30 +74,27 @@ class Jobs:
         if not parcel:
             self.opened.append(name)
             if name in self.unopened:
-                raise FailedError(path=place, reason=TOO_LONG)
+                return TOO_LONG
         if name in self.unscored:
-            if will_be_scored(self._run, job, arguments, limits=limits, place=place):
+            if will_be_scored(self._run, arguments, settings, place):
                 self.scored.append(name)
-                raise FailedError(path=place, reason=TOO_LONG)
-            return UNSCORED
-        answer = self._run(job, arguments, limits=limits, place=place)
-        self.scored += [name] if answer.get("scored") else []
-        return answer
+                return TOO_LONG
+            return Result()
+        result = self._run(arguments, settings, place)
+        self.scored += [name] if result.scored else []
+        return result
 
 
-UNSCORED = {"problems": [], "reason": "", "scored": []}
-
-
-def will_be_scored(run, job, arguments, *, limits, place):
+def will_be_scored(run, arguments, settings, place):
     """Receive a submission, and return the digest of its files if a child would score it, else None."""
     if "parcel" in arguments:
         return arguments["parcel"]["digest"]
-    run(job, arguments | {"left": 0}, limits=limits, place=place)
+    run(arguments | {"left": 0, "again": []}, settings, place)
     with open(os.path.join(place, PARCEL_FILE), encoding="ascii") as file:
         parcel = json.load(file)
     tests = [output["test"] for output in parcel["outputs"]]
-    cost = max((tests.count(test) for test in arguments["hidden"]), default=1)
-    is_left = arguments["left"] is None or max(cost, 1) <= arguments["left"]
+    cost = max((tests.count(test.name) for test in settings.tests if not test.visible), default=1)
+    is_left = arguments["left"] is None or max(cost, 1) <= arguments["left"] or parcel["digest"] in arguments["again"]
     return parcel["digest"] if is_left and parcel["digest"] not in arguments["earlier"] else None
 
 

@@ -138,12 +138,6 @@ def test_and_variant(name: str, tests: Sequence[str]) -> tuple[str, str] | None:
     return (test, match[2] or "") if test in tests else None
 
 
-def test_by_folder(name: str, tests: Sequence[str]) -> str | None:
-    """Return the test of an output that lies in the test's folder; None for other files."""
-    output = test_and_variant(name, tests) if "/" in name else None
-    return None if output is None else output[0]
-
-
 def outputs_of(files: Sequence[ReceivedFile], tests: Sequence[str], variants: int) -> tuple[ReceivedOutput, ...]:
     """Return the outputs for some tests among files, at most so many for a test.
 

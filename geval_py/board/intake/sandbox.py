@@ -10,8 +10,8 @@ once, also from threads, each with its own place.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -19,10 +19,12 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import asdict, replace
-from typing import Any, TypeAlias
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from geval_py.board.intake.identity import GIT
-from geval_py.board.settings import BoardSettings, Limits
+from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import (
     ANSWER_FILE,
     FAILED,
@@ -30,28 +32,24 @@ from geval_py.board.submission import (
     PARCEL_FILE,
     PASSED_VARIABLES,
     REJECTED,
-    SCORED,
-    FailedError,
     JsonDocument,
+    Outputs,
     Parcel,
-    RejectedError,
     Result,
-    SubmissionError,
-    parcel_of,
-    read_document,
-    scored_of,
     write_document,
 )
-from geval_py.text import words
+from geval_py.text import visible, words
 
-Wanted: TypeAlias = "Sequence[tuple[str, str, Sequence[str]]]"  # tests, names of files, metrics
-
+PARCEL, RESULT = TypeAdapter(Parcel), TypeAdapter(Result)
 # It starts faster than with -m.
 PROGRAM = "import sys, geval_py.board.intake.child as child; sys.exit(child.main(sys.argv[1], int(sys.argv[2])))"
 ERROR_FILE = "errors.txt"  # in its place, what a child writes to standard error
 STOP_SECONDS = 1  # for which an interrupt waits
 GRACE_SECONDS = 5  # beyond the limit, in which a child may report itself that its time is over
 MAX_ERROR_BYTES = 2000  # at the end of a child's standard error
+SETTINGS = words(
+    "challenge answers metric seed variants transports"
+)  # that a child gets, beside the tests' and limits
 CRASHES = words("SIGABRT SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")  # a program dies by itself
 
 
@@ -62,103 +60,82 @@ def process_source(
     metrics: Sequence[str],
     *,
     earlier: Collection[str] = (),
+    again: Collection[str] = (),
     left: int | None = None,
 ) -> Result:
     """Copy a submission's files from a folder, an archive or git+URL@BRANCH into a place, check and score them.
 
     ``settings`` are those of the phase in which it arrived: it needs an output for one of the phase's tests. Nothing
-    is scored if its digest is one of ``earlier``, or if it counts as more submissions than are ``left`` of a quota.
+    is scored if its digest is one of ``earlier`` or, unless it is one of those that are tried ``again``, if it counts
+    as more submissions than are ``left`` of a quota.
     """
     arguments = {
         "source": source if source.startswith(GIT) else os.path.abspath(source),
-        "tests": [test.name for test in settings.tests],
-        "hidden": [test.name for test in settings.tests if not test.visible],
-        "variants": settings.variants,
-        "transports": list(settings.transports),
         "metrics": list(metrics),
         "earlier": list(earlier),
+        "again": list(again),
         "left": left,
     }
-    result = _process(arguments, place, settings)
-    received = os.path.join(place, PARCEL_FILE)
-    return replace(result, parcel=parcel_of(read_document(received))) if os.path.exists(received) else result
+    result = run_in_sandbox(arguments, settings, place)
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(place, PARCEL_FILE), "rb") as file:
+        return replace(result, parcel=PARCEL.validate_python(json.load(file)))  # names may be no UTF-8
+    return result
 
 
-def process_parcel(parcel: Parcel, place: str, settings: BoardSettings, wanted: Wanted) -> Result:
-    """Check all outputs of a parcel, by the rules that need no answers, and score the wanted ones.
+def process_parcel(parcel: Parcel, place: str, settings: BoardSettings, outputs: Outputs) -> Result:
+    """Check outputs of a parcel, by the rules that need no answers, and score them by their metrics.
 
-    ``wanted`` are tests, each with the name of a file and metrics as in board.yaml. If a rule finds an error, nothing
-    is scored. The score by the ranking metric has an interval and the losses of the lines.
+    If a rule finds an error, nothing is scored. The score by the ranking metric has an interval and the losses of the
+    lines.
     """
-    arguments = {"parcel": asdict(parcel), "wanted": list(wanted)}
-    return replace(_process(arguments, place, settings), parcel=parcel)
+    arguments = {"parcel": asdict(parcel), "outputs": list(outputs)}
+    return replace(run_in_sandbox(arguments, settings, place), parcel=parcel)
 
 
-def _process(arguments: JsonDocument, place: str, settings: BoardSettings) -> Result:
-    arguments |= {name: getattr(settings, name) for name in words("challenge answers metric seed")}
-    arguments["documents"] = {test.name: test.documents for test in settings.tests}
-    try:
-        answer = run_in_sandbox("process", arguments, limits=settings.limits, place=place)
-    except SubmissionError as error:
-        state = REJECTED if isinstance(error, RejectedError) else FAILED
-        return Result(state=state, reason=error.reason, aside=error.aside)
-    scored, reason = tuple(map(scored_of, answer["scored"])), str(answer["reason"])
-    state = REJECTED if reason else SCORED
-    return Result(state=state, reason=reason, problems=tuple(answer["problems"]), scored=scored)
-
-
-def run_in_sandbox(job: str, arguments: JsonDocument, *, limits: Limits, place: str) -> JsonDocument:
-    """Run a job of :mod:`geval_py.board.intake.child` in a child process; raises RejectedError, FailedError.
+def run_in_sandbox(arguments: JsonDocument, settings: BoardSettings, place: str) -> Result:
+    """Run :func:`geval_py.board.intake.child.process` in a child process.
 
     The child has limits on memory, processor time and the size of files; no input, no terminal; only the variables
     of the environment that it needs; and its own session, which is killed when the time is over.
     """
-    document = {"job": job, "arguments": arguments, "limits": asdict(limits)}
-    write_document(os.path.join(place, JOB_FILE), document)
+    arguments |= {name: getattr(settings, name) for name in SETTINGS}
+    arguments |= {"limits": asdict(settings.limits), "tests": {test.name: asdict(test) for test in settings.tests}}
+    write_document(os.path.join(place, JOB_FILE), arguments)
     answer = os.path.join(place, ANSWER_FILE)
-    if os.path.exists(answer):
+    with contextlib.suppress(FileNotFoundError):
         os.remove(answer)
     process = start_child(place)
     _running.append(process)
     try:
-        status = process.wait(limits.seconds + GRACE_SECONDS)
+        status = process.wait(settings.limits.seconds + GRACE_SECONDS)
     except subprocess.TimeoutExpired:
-        raise FailedError(path=place, reason=f"it took more than {limits.seconds} seconds") from None
+        return Result(state=FAILED, reason=f"it took more than {settings.limits.seconds} seconds")
     finally:
         _running.remove(process)
         _kill(process)
         process.wait()
     try:
-        document = read_document(answer)
-        kind, value = next(iter(document.items()))
-    except (OSError, ValueError, StopIteration):
-        raise _death(status, place) from None
-    aside = str(document.get("aside", ""))
-    if kind == "rejected":
-        raise RejectedError(path=answer, reason=str(value), aside=aside)
-    if kind == "failed" or not isinstance(value, dict):
-        raise FailedError(path=answer, reason=str(value), aside=aside)
-    return value
+        with open(answer, "rb") as file:
+            return RESULT.validate_json(file.read())
+    except (OSError, ValueError):
+        return _death(status, place)
 
 
-def _death(status: int, place: str) -> SubmissionError:
-    """Describe how a child died, by the type of its last error only: the message may quote the answers.
+def _death(status: int, place: str) -> Result:
+    """Describe how a child died; only the organiser sees its last error, which may quote the answers.
 
     A crash is the submission's fault: our own code is Python, which raises errors.
     """
     if status >= 0:
-        errors = ""
-        with contextlib.suppress(FileNotFoundError), open(os.path.join(place, ERROR_FILE), "rb") as file:
+        with open(os.path.join(place, ERROR_FILE), "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_ERROR_BYTES))
-            errors = file.read(MAX_ERROR_BYTES).decode("utf-8", "replace").rstrip()
-        kind = re.match(r"[\w.]*(?:Error|Exception|Exit)\b", errors.rpartition("\n")[2])
-        ended = f"the sandbox process ended with status {status}"
-        return FailedError(ended + (f" ({kind[0]})" if kind else ""))
+            errors = visible(file.read(MAX_ERROR_BYTES).decode("utf-8", "replace").rstrip().rpartition("\n")[2])
+        return Result(state=FAILED, reason=f"the sandbox process ended with status {status}", aside=errors)
     name = next((one.name for one in signal.Signals if one == -status), str(-status))
     if name == "SIGXCPU":
-        return FailedError("it exceeded the limit of processor time")
-    crashed = RejectedError if name in CRASHES else FailedError
-    return crashed(f"the sandbox process was killed ({name})")
+        return Result(state=FAILED, reason="it exceeded the limit of processor time")
+    state = REJECTED if name in CRASHES else FAILED
+    return Result(state=state, reason=f"the sandbox process was killed ({name})")
 
 
 # Children, each a process of its own

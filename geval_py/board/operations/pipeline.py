@@ -49,7 +49,7 @@ from geval_py.board.intake.identity import (
     submitter_of,
     unopened_digest,
 )
-from geval_py.board.intake.sandbox import process_parcel, process_source
+from geval_py.board.intake.sandbox import process_source
 from geval_py.board.operations import receipts
 from geval_py.board.operations.receipts import (
     Receipt,
@@ -140,16 +140,15 @@ def prepare(board: Board, attempt: Attempt, references: References, place: str) 
         same = same_submissions(connection, team, team_id, attempt.arrived, Submissions.id != attempt.row_id)
         earlier = {row.digest for row in same if not is_unfinished(connection, row)}
         unfinished = {row.digest for row in same} - earlier
+        is_again = attempt.baseline or unopened in unfinished or is_retry(connection, attempt.row_id)
         if refusal:
-            left = 0
-        elif phase.submissions_a_day and not (attempt.baseline or is_retry(connection, attempt.row_id)):
+            left, unfinished = 0, set()
+        elif phase.submissions_a_day and not is_again:  # what is tried again has its quota
             used = quota_used(connection, team, team_id, attempt.arrived, with_uploads=False)
             left = phase.submissions_a_day - used
-    result = process_source(attempt.source, place, phase, settings.metrics, earlier=earlier, left=left)
-    parcel, is_unscored = result.parcel, result.state == SCORED and not (refusal or result.scored)
-    if parcel is not None and is_unscored and not unfinished.isdisjoint((parcel.digest, unopened)):
-        missing = [(output.test, output.file, settings.metrics) for output in parcel.outputs]
-        result = process_parcel(parcel, place, phase, missing)  # it is tried again, and has its quota
+    result = process_source(
+        attempt.source, place, phase, settings.metrics, earlier=earlier, again=unfinished, left=left
+    )
     if refusal and result.state == SCORED:
         result = replace(result, state=REJECTED, reason=refusal)
     return replace(attempt, name=name, unopened=unopened, references=references, result=result)

@@ -40,7 +40,7 @@ from geval_py.board.database.schema import (
     submitters,
 )
 from geval_py.board.database.store import Board
-from geval_py.board.intake.receiving import outputs_of, test_by_folder
+from geval_py.board.intake.receiving import outputs_of
 from geval_py.board.intake.sandbox import process_parcel
 from geval_py.board.intake.sources import numbered_path
 from geval_py.board.operations import scheduler
@@ -212,8 +212,9 @@ def outdated(
         .outerjoin(outputs, Outputs.file_id == Files.id)
         .where(Submissions.state == SCORED, Outputs.id.is_(None))
     ):
-        new_test = test_by_folder(row.name, tests[teams[row.submitter_id].phase_of(row.arrived)])
-        if new_test and (again or left_out(new_test) not in row.reason):
+        new_test = row.name.rpartition("/")[0]
+        is_ranked = new_test in tests[teams[row.submitter_id].phase_of(row.arrived)]
+        if is_ranked and (again or left_out(new_test) not in row.reason):
             old += [Outdated(row.id, row.code, NEW_TEST, *key) for key in references if key[0] == new_test]
 
     if again:
@@ -296,16 +297,16 @@ def score_again(board: Board, number: int, references: References, place: str) -
         for output in chosen:
             metrics = [metric for test, metric in references if test == output.test]
             missing = [metric for metric in metrics if (output.test, output.file, metric) not in evaluated]
-            wanted += [(output.test, output.file, missing)] if missing else []
+            wanted.append((output.test, output.file, missing))
         names = {output.file for output in chosen} - written
-        if not wanted:
+        if not any(missing for *_, missing in wanted):
             return Result()
         with board.reading() as connection:
             for file in received:
                 if file.name in names:
                     database.write_content(connection, file.sha256, file.path)
         written.update(names)
-        return process_parcel(replace(parcel, outputs=tuple(chosen)), place, settings, wanted)
+        return process_parcel(parcel, place, board.settings, wanted)
 
     tests, scored_tests = [test.name for test in settings.tests], {test for test, _ in references}
     try:
@@ -317,7 +318,7 @@ def score_again(board: Board, number: int, references: References, place: str) -
     result = replace(result, parcel=replace(parcel, outputs=tuple(outputs)))
     with_output = {output.file for output in stored}
     for test in tests if stored and result.state == SCORED else ():
-        new = [file for file in received if file.name not in with_output and test_by_folder(file.name, [test])]
+        new = [file for file in received if file.name not in with_output and file.name.startswith(f"{test}/")]
         try:
             later = score(chosen := outputs_of(new, [test], settings.variants))
         except RejectedError as error:

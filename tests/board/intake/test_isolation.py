@@ -22,7 +22,7 @@ from geval_py.board.intake import child as child_process
 from geval_py.board.intake import sandbox as isolation
 from geval_py.board.intake.sandbox import process_parcel, process_source, run_in_sandbox
 from geval_py.board.settings import BoardSettings, Limits, Test
-from geval_py.board.submission import FailedError, unpack
+from geval_py.board.submission import unpack
 from geval_py.reading.config import DEFAULT_SEED
 
 GAZETTE = Path(__file__).parents[3] / "challenges" / "gazette"
@@ -126,6 +126,15 @@ def _zst(data):
     else:
         from backports import zstd
     return zstd.compress(data)
+
+
+@pytest.mark.parametrize(
+    "line", [b"\xff:0.5 \xed\xb2\x80:1,\n", b"a:0,5 \xff:0.1\n", b"\xc3\x28\n", b"a:\xff\n", b"\xff\n"]
+)
+def test_texts_that_are_no_utf_8_are_told(look, line):
+    result = look({OUT: line * 212, "gonito.yaml": b"tags: 1\n"})
+    assert result.state == "rejected"
+    assert result.problems[-1]["summary"] == "gonito.yaml, line 1: `tags` must be a list: [one, another]"
 
 
 @pytest.mark.parametrize(("data", "reason"), [
@@ -284,13 +293,14 @@ def program(monkeypatch):
 
 
 @pytest.fixture
-def child(monkeypatch, program):
+def child(monkeypatch, program, settings):
     """Run a child of some code."""
 
     def run(code, place, limits):
         monkeypatch.setattr(isolation, "GRACE_SECONDS", 0)
         program(code)
-        return run_in_sandbox("job", {}, limits=limits, place=place)
+        result = run_in_sandbox({}, replace(settings, limits=limits), place)
+        return json.loads(result.reason) if result.state == "scored" else result
 
     return run
 
@@ -300,7 +310,7 @@ import json, os, resource, subprocess, sys, time
 from geval_py.board.intake import child as process
 main, place, parent = process.main, sys.argv[1], int(sys.argv[2])
 def do(job):
-    process.JOBS["job"] = lambda arguments, limits, place: job()
+    process.process = lambda arguments, place: process.Result(reason=json.dumps(job()))
     os._exit(main(place, parent))
 """
 LIMITS = Limits(bytes=1_000_000, files=10, seconds=20, memory=300_000_000)
@@ -318,7 +328,7 @@ def pid_in(place):
     ("do(lambda: {'x': len(bytearray(10**9))})", "it needs more than 300000000 bytes of memory"),
     ("os.kill(os.getpid(), 9)", "the sandbox process was killed (SIGKILL)"),
     ("os._exit(3)", "the sandbox process ended with status 3"),
-    ("1 / 0", "the sandbox process ended with status 1 (ZeroDivisionError)"),
+    ("1 / 0", "the sandbox process ended with status 1"),
     (
         "resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass",
         "it exceeded the limit of processor time",
@@ -327,9 +337,8 @@ def pid_in(place):
     ("open(place + '/answer.json', 'w').write('[1]')", "the sandbox process ended with status 0"),
 ], ids=["memory", "killed", "status", "error", "processor", "half-answer", "no-answer"])  # fmt: skip
 def test_a_child_that_blows_up(child, place, code, reason):
-    with pytest.raises(FailedError) as raised:
-        child(code, place, LIMITS)
-    assert raised.value.reason == reason
+    result = child(code, place, LIMITS)
+    assert (result.state, result.reason) == ("failed", reason)
 
 
 @pytest.mark.parametrize(
@@ -350,9 +359,7 @@ def test_a_child_that_takes_too_long_is_killed_with_its_own_children(child, plac
         "open(place + '/pid', 'w').write(str(sleeper.pid))\ntime.sleep(60)"
     )
     before = time.monotonic()
-    with pytest.raises(FailedError) as raised:
-        child(code, place, replace(LIMITS, seconds=2))
-    assert raised.value.reason == "it took more than 2 seconds"
+    assert child(code, place, replace(LIMITS, seconds=2)).reason == "it took more than 2 seconds"
     assert time.monotonic() - before < 15
     assert not is_alive(pid_in(place))
 
@@ -369,17 +376,22 @@ def test_what_a_child_leaves_behind_is_killed(child, place):
 
 def test_a_file_that_grows_too_large(child, place):
     code = "do(lambda: {'x': open(place + '/large', 'wb').write(bytes(2_000_000))})"
-    with pytest.raises(FailedError) as raised:
-        child(code, place, LIMITS)
-    assert raised.value.reason == "a file could not be read or written: File too large"
+    result = child(code, place, LIMITS)
+    assert (result.state, result.reason) == ("failed", "a file could not be read or written: File too large")
     assert os.path.getsize(os.path.join(place, "large")) <= 1_000_000
 
 
 def test_a_child_that_says_too_much(child, place):
     code = "for _ in range(3000): sys.stderr.write('x' * 1000)\nsys.exit(1)"
-    with pytest.raises(FailedError) as raised:
-        child(code, place, LIMITS)
-    assert len(raised.value.reason) < 2200
+    result = child(code, place, LIMITS)
+    assert (result.reason, result.aside) == ("the sandbox process ended with status 1", "x" * 2000)
+
+
+def test_only_the_organiser_sees_the_error_of_a_child(child, place):
+    """It may quote the answers."""
+    result = child("raise ValueError('the answer is \\x1b[1m canary')", place, LIMITS)
+    assert result.reason == "the sandbox process ended with status 1"
+    assert result.aside == "ValueError: the answer is \\x1b[1m canary"
 
 
 def test_what_a_child_sees_of_its_parent(child, place, monkeypatch):
@@ -406,5 +418,4 @@ def test_what_a_child_sees_of_its_parent(child, place, monkeypatch):
 
 def test_an_old_answer_is_not_taken_for_a_new_one(child, place):
     assert child("do(lambda: {'x': 1})", place, LIMITS) == {"x": 1}
-    with pytest.raises(FailedError):
-        child("os.kill(os.getpid(), 9)", place, LIMITS)
+    assert child("os.kill(os.getpid(), 9)", place, LIMITS).state == "failed"

@@ -16,7 +16,7 @@ from geval_py.board.intake import sandbox
 from geval_py.board.intake.sources import HEADER_BYTES
 from geval_py.board.operations import submissions as scanning
 from geval_py.board.operations.submissions import add, scan
-from geval_py.board.submission import FailedError
+from geval_py.board.submission import FAILED, Result
 
 pytestmark = pytest.mark.usefixtures("children")
 
@@ -105,13 +105,13 @@ def stalling(monkeypatch):
 
     run = sandbox.run_in_sandbox
 
-    def stalled(job, arguments, *, limits, place):
+    def stalled(arguments, settings, place):
         name = os.path.basename(arguments["source"])
         Stalling.order.append(name)
         if not name.casefold().startswith("stall"):
-            return run(job, arguments, limits=limits, place=place)
+            return run(arguments, settings, place)
         Stalling.free.wait(60)
-        raise FailedError(reason="it exceeded the time limit")
+        return Result(state=FAILED, reason="it exceeded the time limit")
 
     Stalling.order = []
     monkeypatch.setattr(sandbox, "run_in_sandbox", stalled)
@@ -141,9 +141,9 @@ def test_a_submission_waits_for_an_earlier_one_of_its_submitter(sqlite_board, su
     """So that the earlier one has the quota, though it takes longer."""
     run = sandbox.run_in_sandbox
 
-    def slow_for_ann(job, arguments, *, limits, place):
+    def slow_for_ann(arguments, settings, place):
         time.sleep(1.5 * arguments["source"].endswith("ann"))
-        return run(job, arguments, limits=limits, place=place)
+        return run(arguments, settings, place)
 
     monkeypatch.setattr(sandbox, "run_in_sandbox", slow_for_ann)
     monkeypatch.setattr(scanning, "ORDER_SECONDS", 0.1)

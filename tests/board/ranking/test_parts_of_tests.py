@@ -123,9 +123,9 @@ def test_without_a_named_column_documents_have_a_usual_name(header, sqlite_board
 
 
 @pytest.mark.parametrize(("column", "reason"), [
-    ("7", "test-A has no such documents: Unknown column `7'"),
-    ("FileId", "test-A has no such documents: Unknown column `FileId'"),
-    ("1", "test-A has no such documents: all 60 lines are of one document, since the column 1 is the same on all of "
+    ("7", "test-A cannot be scored: Unknown column `7'"),
+    ("FileId", "test-A cannot be scored: Unknown column `FileId'"),
+    ("1", "test-A cannot be scored: all 60 lines are of one document, since the column 1 is the same on all of "
      "them"),
 ])  # fmt: skip
 def test_a_submission_fails_if_the_named_column_has_no_documents(column, reason, sqlite_board, submission):

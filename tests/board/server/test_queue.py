@@ -254,10 +254,10 @@ from geval_py.board.server import worker
 folder, moment = sys.argv[1:]
 run = sandbox.run_in_sandbox
 
-def killed(job, arguments, **more):
+def killed(arguments, settings, place):
     if os.path.exists(os.path.join(arguments["source"], "test-A", "out-killer.tsv")):
         os._exit(9)
-    return run(job, arguments, **more)
+    return run(arguments, settings, place)
 
 sandbox.run_in_sandbox = killed
 worker.Worker(folder, at_once=4, clock=lambda: datetime.fromisoformat(moment)).run(until_idle=True)

@@ -16,7 +16,7 @@ from samples import NOW, output, words_of
 from sqlalchemy import Engine, event
 
 from geval_py.board import submission
-from geval_py.board.intake.child import JOBS
+from geval_py.board.intake.child import process
 from geval_py.board.people import accounts, secrets, sign_in
 
 OUT = "/upload/out.tsv?test=test-A"
@@ -137,15 +137,15 @@ def test_scoring_right_guesses_takes_the_same_steps_as_scoring_wrong_ones(challe
         )
         arguments = {
             "parcel": asdict(parcel),
-            "wanted": [["test-A", "test-A/out.tsv", ["PerplexityHashed", "LikelihoodHashed"]]],
+            "outputs": [["test-A", "test-A/out.tsv", ["PerplexityHashed", "LikelihoodHashed"]]],
             "challenge": str(challenge),
             "answers": str(challenge.parent / "answers"),
             "metric": "PerplexityHashed",
-            "documents": {"test-A": None},
+            "tests": {"test-A": {"documents": ""}},
             "seed": 1,
+            "limits": {"bytes": 10**6, "seconds": 60},
         }
-        limits = {"bytes": 10**6, "seconds": 60}
-        work.append(calls(JOBS["process"], arguments, limits, str(place)))
+        work.append(calls(process, arguments, str(place)))
     assert sum(work[2].values()) > 1000
     assert work[2] == work[3]
 
