@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import LineStatistics, Metric
 
 SCORED, REJECTED, FAILED = STATES = ("scored", "rejected", "failed")  # of a submission
-GONITO_FILE = "gonito.yaml"
+GONITO_FILE, MAX_GONITO_BYTES = "gonito.yaml", 1 << 16
 MAX_TEXT = 5000  # characters of a description
 MAX_NAME = 100  # characters of a tag, and of the name of a parameter
 MAX_TAGS = 20

@@ -31,7 +31,7 @@ def sleep(*_):
         file.write(f"{{os.getpid()}} {{sleeper.pid}}")
     time.sleep(600)
 if {slow}:
-    child.JOBS["process"] = sleep
+    child.process = sleep
 elif "stall" in open("job.json").read():
     sleep()
 ''' + sandbox.PROGRAM

@@ -119,9 +119,8 @@ def process(arguments: JsonDocument, place: str) -> Result:
         parcel, outputs = arguments["parcel"], arguments["outputs"]
     paths = {file["name"]: file["path"] for file in parcel["files"]}
     problems = check(paths, outputs, arguments)
-    of_all = {"rule": "note", "name": "note", "severity": "note", "path": visible(parcel["name"])}
-    of_all |= {"count": 1, "share": 0.0, "places": []}
-    problems += (of_all | {"summary": note} for note in parcel["notes"])
+    of_all = {"rule": "note", "name": "note", "severity": "note", "count": 1, "share": 0.0, "places": []}
+    problems += (of_all | {"path": visible(parcel["name"]), "summary": note} for note in parcel["notes"])
     errors = [problem for problem in problems if problem["severity"] == "error"]
     if errors:
         first, *others = errors

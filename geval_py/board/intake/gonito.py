@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from annotated_types import MaxLen
 
 from geval_py.board import strict_yaml
-from geval_py.board.submission import GONITO_FILE, MAX_NAME, MAX_PARAMS, MAX_TAGS, MAX_TEXT, Details
+from geval_py.board.submission import GONITO_FILE, MAX_GONITO_BYTES, MAX_NAME, MAX_PARAMS, MAX_TAGS, MAX_TEXT, Details
 from geval_py.errors import ConfigError
 from geval_py.text import visible
 
@@ -40,6 +40,8 @@ class Gonito:
 
 def described(commit: Details, data: bytes) -> tuple[Details, list[str]]:
     """Return the details of a gonito.yaml, beside those of the last commit, and notes on what of it was not read."""
+    if len(data) > MAX_GONITO_BYTES:
+        return commit, [f"it is larger than {MAX_GONITO_BYTES} bytes"]
     try:
         root = strict_yaml.compose(data.decode("utf-8-sig"), GONITO_FILE)
     except UnicodeDecodeError:

@@ -18,6 +18,7 @@ from geval_py.board.intake.sources import (
 )
 from geval_py.board.submission import (
     GONITO_FILE,
+    MAX_GONITO_BYTES,
     MAX_PARAMS,
     Parcel,
     ReceivedFile,
@@ -30,7 +31,6 @@ from geval_py.reading.splits import OUT_HEADER_FILE
 from geval_py.text import nearest, visible
 
 TEST_SETS = ("dev-", "test-")  # how the names of sets begin whose outputs are kept: they may be scored later
-MAX_GONITO_BYTES = 1 << 16
 MAX_STRAYS = 3  # outputs in wrong places that are named
 LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # added by archivers
 
@@ -67,38 +67,29 @@ def receive(
         top, slash = tops.pop()
         around = top + slash if slash and top not in tests and not top.startswith((*TEST_SETS, "train")) else ""
     inner = {name.removeprefix(around): name for name in names if name.startswith(around)}
-    kept = inner.keys() & {GONITO_FILE}
-    limited: dict[str, int] = {}
-    for name in inner:
-        if output := test_and_variant(name, tests):
-            limited[inner[name]] = max_bytes(output[0])
-        folder = name.rpartition("/")[0]  # of a test set, perhaps, whose outputs may be scored later
-        if test_and_variant(name, [*tests, folder] if folder.startswith(TEST_SETS) else tests):
-            kept.add(name)
-    outside = sorted(
-        name for name in inner if name.rpartition("/")[2].startswith("out") and inner[name] not in limited
-    )
-    if not limited:
+    sets = {name: output[0] for name in inner if (output := test_and_variant(name, tests))}
+    limits = {inner[name]: max_bytes(test) for name, test in sets.items() if test in tests}
+    strays = sorted(name for name in inner if name.rpartition("/")[2].startswith("out") and inner[name] not in limits)
+    if not limits:
         wanted = " or ".join(f"{test}/out.tsv" for test in tests)
         reason = f"it has no output: {visible(wanted)}, or variants such as out-NAME.tsv"
-        raise RejectedError("; ".join([reason, *(_stray(name, tests) for name in outside[:MAX_STRAYS])]))
-    notes = [_stray(name, tests) for name in outside if name not in kept][:MAX_STRAYS]
+        raise RejectedError("; ".join([reason, *(_stray(name, tests) for name in strays[:MAX_STRAYS])]))
+    notes = [_stray(name, tests) for name in strays if name not in sets][:MAX_STRAYS]
+    kept = sets.keys() | (inner.keys() & {GONITO_FILE})
     if len(kept) > budget.files:
         raise RejectedError(f"it has {len(kept)} files; at most {budget.files} are allowed")
     for name in sorted(kept):
         if not name.isprintable():
             raise refused(name, "has characters in its name that cannot be shown")
 
-    files = copy_members(opened, {inner[name]: name for name in kept}, place, budget, limited)
+    files = copy_members(opened, {inner[name]: name for name in kept}, place, budget, limits)
     outputs = outputs_of(files, tests, variants)
-    details, data = opened.details, contents.get(inner.get(GONITO_FILE, ""), b"")
-    if len(data) > MAX_GONITO_BYTES:
-        notes.append(f"{GONITO_FILE} was not read: it is larger than {MAX_GONITO_BYTES} bytes")
-    elif data:
+    details = opened.details
+    if data := contents.get(inner.get(GONITO_FILE, ""), b""):
         from geval_py.board.intake.gonito import described
 
-        details, wrong = described(details, data)
-        notes += (f"{GONITO_FILE}, {one}" for one in wrong)
+        details, problems = described(details, data)
+        notes += (f"{GONITO_FILE}, {problem}" for problem in problems)
     parameters = {name for output in outputs for name in output.params} | details.params.keys()
     if len(parameters) > MAX_PARAMS:
         raise RejectedError(f"it has {len(parameters)} parameters; at most {MAX_PARAMS} are allowed")
@@ -116,26 +107,28 @@ def receive(
 def _stray(name: str, tests: Sequence[str]) -> str:
     """Return where an output belongs that lies in no folder of a test set."""
     folder, _, file = name.rpartition("/")
-    parts = [part for part in folder.split("/") if part in tests]
-    test = parts[-1] if parts else nearest(folder.rpartition("/")[2], tests) or tests[0]
+    parts = reversed(folder.split("/"))
+    test = next((close for part in parts if (close := nearest(part, tests))), tests[0])
     right = f"{test}/{file if re.fullmatch(OUTPUT_NAME, file) else 'out.tsv'}"
     return f"`{visible(name)}` is not in its place; did you mean `{visible(right)}`?"
 
 
 def test_and_variant(name: str, tests: Sequence[str]) -> tuple[str, str] | None:
-    """Return the test and the variant of an output by its name; None for other files.
+    """Return the test set and the variant of an output by its name; None for other files.
 
-    Outputs lie in their test's folder or, if there is only one test, beside it.
+    Outputs lie in the folder of one of the ``tests``, or of another set that may be scored later. If there is only
+    one test, its outputs may lie beside its folder.
 
     >>> test_and_variant("test-A/out-k=3.tsv.gz", ["test-A"]), test_and_variant("out.tsv", ["test-A", "test-B"])
     (('test-A', 'k=3'), None)
     """
     folder, _, file = name.rpartition("/")
     match = re.fullmatch(OUTPUT_NAME, file)
-    if match is None or (not folder and (len(tests) > 1 or file.startswith(OUT_HEADER_FILE))):
+    is_beside = not folder and len(tests) == 1 and not file.startswith(OUT_HEADER_FILE)
+    is_later = folder.startswith(TEST_SETS) and "/" not in folder
+    if match is None or not (is_beside or is_later or folder in tests):
         return None
-    test = folder or tests[0]
-    return (test, match[2] or "") if test in tests else None
+    return folder or tests[0], match[2] or ""
 
 
 def outputs_of(files: Sequence[ReceivedFile], tests: Sequence[str], variants: int) -> tuple[ReceivedOutput, ...]:
@@ -146,7 +139,7 @@ def outputs_of(files: Sequence[ReceivedFile], tests: Sequence[str], variants: in
     outputs: dict[tuple[str, str], ReceivedOutput] = {}
     for file in files:
         key = test_and_variant(file.name, tests)
-        if key is None:
+        if key is None or key[0] not in tests:
             continue
         if key in outputs:
             both = f"`{visible(outputs[key].file)}` and `{visible(file.name)}`"

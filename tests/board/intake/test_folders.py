@@ -46,7 +46,7 @@ def test_the_digest_is_of_names_and_contents_alone(receiving, folder, tmp_path):
     ("test-A/out-a.jsonl.xz", ["test-A"], ("test-A", "a")), ("test-A/out.parquet", ["test-A"], ("test-A", "")),
     ("test-A/out.csv", ["test-A"], ("test-A", "")), ("test-A/out-a.tsv.zip", ["test-A"], None),
     ("test-A/output.tsv", ["test-A"], None), ("test-A/more/out.tsv", ["test-A"], None),
-    ("dev-0/out.tsv", ["test-A"], None), ("out.tsv", ["test-A"], ("test-A", "")),
+    ("dev-0/out.tsv", ["test-A"], ("dev-0", "")), ("train/out.tsv", ["test-A"], None), ("out.tsv", ["test-A"], ("test-A", "")),
     ("out.tsv", ["test-A", "test-B"], None), ("out-header.tsv", ["test-A"], None),
     ("out-header.tsv.gz", ["test-A"], None), ("test-A/out-header.tsv", ["test-A"], ("test-A", "header")),
     ("test-A/OUT.TSV", ["test-A"], None),

@@ -83,7 +83,7 @@ def test_what_is_received_and_scored(look):
     main, other = findings.scored[:2]
     assert [one.score for one in findings.scored[:2]] == [evaluation.score for evaluation in expected]
     assert [one.signature for one in findings.scored[:2]] == [str(evaluation.signature) for evaluation in expected]
-    interval = expected[0].interval(samples=1000, seed=DEFAULT_SEED, documents=False)
+    interval = expected[0].interval(samples=1000, seed=DEFAULT_SEED)
     assert (main.low, main.high) == pytest.approx((interval.low, interval.high), rel=1e-12)
     assert unpack(main.losses, 212) == (expected[0].line_losses,)
     assert main.lines == 212
