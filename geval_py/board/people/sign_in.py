@@ -145,7 +145,9 @@ def make_token(
     return issue(people, TOKEN, member.person, now, data=data, days=days)
 
 
-def token_account(people: People, secret: str, now: datetime) -> tuple[Account | None, str]:
-    """Return the account of a token and its scope; None and "" if it is none."""
+def token_account(people: People, secret: str, scope: str, now: datetime) -> Account | None:
+    """Return the account of a token that has a scope; None if it is none. A token to submit has all scopes."""
     row = find(people, TOKEN, secret, now)
-    return (None, "") if row is None else (account(people, A.person == row.person), row.data["scope"])
+    if row is None or row.data["scope"] not in (SUBMIT, scope):
+        return None
+    return account(people, A.person == row.person)

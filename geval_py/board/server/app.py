@@ -7,10 +7,9 @@ work without scripts. A change needs a session of the same origin, or a token; n
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from secrets import token_hex
@@ -19,33 +18,27 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import (
-    JSONResponse,
-    PlainTextResponse,
-    RedirectResponse,
-    Response,
-)
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
-from geval_py.board.people import accounts, secrets, sign_in
-from geval_py.board.people.accounts import A, Account, RefusedError, TooOftenError
-from geval_py.board.people.schema import ORGANISER
-from geval_py.board.people.store import People
+from geval_py.board.people import secrets, sign_in
+from geval_py.board.people.accounts import Account, RefusedError, TooOftenError
 from geval_py.board.server import openid, organiser, queue, signed_receipts, team, uploads
 from geval_py.board.server.context import (
     ACCOUNTS,
     FORM_BYTES,
     NOT_FOUND,
+    GuardedRoute,
     ServerContext,
     guard,
+    open_form,
     server_of,
     visited,
 )
@@ -56,52 +49,42 @@ from geval_py.text import named, words
 CHUNK_BYTES = 1 << 20  # of a form, which is on the disk
 RECEIVED_AT_ONCE = 10  # uploads of an account
 PAGES = StaticFiles()
-STATE_KEY = token_hex()  # signs what a browser keeps while it is at another site; a restart begins anew
-
-
-class RowNumber(IntegerConvertor):
-    """A number in an address that a database can hold."""
-
-    regex = "[0-9]{1,9}"
-
-
-register_url_convertor("row", RowNumber())
+STATUSES = {  # of errors whose reason the asker may read
+    TooOftenError: 429,
+    QuotaError: 429,
+    RefusedError: 403,
+    RejectedError: 422,
+    UsageError: 422,
+    UnknownCodeError: 422,
+}
 
 
 def application(server: ServerContext) -> ASGIApp:
     """Return the application of a server; raises UsageError if the name of a board cannot be its address."""
-    handlers = dict.fromkeys((HTTPException, GevalError, ClientDisconnect, OSError), failed)  # OSError: a full disk
-
-    def app_of(server: ServerContext, routes: Sequence[BaseRoute]) -> Starlette:
-        state = Middleware(
-            SessionMiddleware,
-            secret_key=STATE_KEY,
-            session_cookie=f"{server.cookie}-sign-in",
-            max_age=openid.STATE_SECONDS,
-            path=server.path or "/",
-            https_only=server.is_secure,
-        )
-        app = Starlette(routes=routes, exception_handlers=handlers, middleware=[state])
-        app.state.server = server
-        return app
-
     taken = words("healthz invitation sign-in sign-out upload static")
     for board in server.boards:
         if board.name in taken or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", board.name, re.ASCII):
             raise UsageError(message=f"the folder {named(board.name)} cannot be the address of a board\n  rename it")
-    apps = {one.path: app_of(one, ROUTES) for one in server.boards}
-    apps[server.path] = app_of(server, FRONT if apps else ROUTES)
+    servers = [*server.boards, server]
+    slashes = [Route(one.path, RedirectResponse(f"{one.path}/", 307)) for one in servers if one.path]  # to no host
+    mounts = [Mount(one.path, application_of(one)) for one in servers]
+    return guard(Router([*slashes, *mounts], redirect_slashes=False), is_secure=server.is_secure)
 
-    async def app_at_path(scope: Scope, receive: Receive, send: Send) -> None:
-        """Call the application below whose path a request is; a path may have any characters, unlike one of Mount."""
-        answer: ASGIApp = PlainTextResponse(NOT_FOUND, 404)
-        if (path := scope["path"]) in apps:
-            answer = RedirectResponse(f"{path}/", 307)
-        elif roots := [one for one in apps if path.startswith(f"{one}/")]:
-            answer, scope = apps[roots[0]], {**scope, "root_path": roots[0]}
-        await answer(scope, receive, send)
 
-    return guard(app_at_path, is_secure=server.is_secure)
+def application_of(server: ServerContext) -> Starlette:
+    """Return the application of a board or of the front page of several."""
+    state = Middleware(
+        SessionMiddleware,
+        secret_key=token_hex(),  # no other board's state is valid here; a restart begins anew
+        session_cookie=f"{server.cookie}-sign-in",
+        max_age=openid.STATE_SECONDS,
+        path=server.path or "/",
+        https_only=server.is_secure,
+    )
+    handlers = dict.fromkeys((HTTPException, GevalError, ClientDisconnect, OSError), failed)  # OSError: a full disk
+    app = Starlette(routes=FRONT if server.boards else ROUTES, exception_handlers=handlers, middleware=[state])
+    app.state.server = server
+    return app
 
 
 # What anybody may see
@@ -110,8 +93,9 @@ def application(server: ServerContext) -> ASGIApp:
 async def public(request: Request) -> Response:
     """Serve a page of the site; to members alone, if board.yaml says so."""
     server, path = server_of(request), request.path_params["path"] or "index.html"
-    if not path.startswith("static/"):
-        await run_in_threadpool(check_access, server, request)
+    board = await run_in_threadpool(server.board)
+    if board.settings.access == "members" and not path.startswith("static/"):
+        await run_in_threadpool(server.require, request)
     page = await server.site.answer(path)
     if page is None:
         raise HTTPException(404, NOT_FOUND)
@@ -120,25 +104,14 @@ async def public(request: Request) -> Response:
     return page
 
 
-def check_access(server: ServerContext, request: Request) -> None:
-    """Raise HTTPException for a request of somebody who may not see the board's pages."""
-    if server.board().settings.access == "members" and server.current(request) is None:
-        raise HTTPException(401, "Sign in first.")
-
-
 def health(request: Request) -> Response:
     """Return what is wrong with the boards; 503 if none of them can be read."""
-    server, waiting, readable, troubles = server_of(request), 0, 0, []
-    for one in server.boards or [server]:
-        with suppress(GevalError):
-            board = one.board()
-            with one.live.watched("database"), board.reading() as connection:
-                waiting += queue.queue_status(connection, one.clock()).waiting
-            readable += 1
-        if one.live.trouble:
-            troubles.append(f"{one.path}: {one.live.trouble}".removeprefix(": "))
-    status = " ".join(troubles) or "fine"
-    return JSONResponse({"status": status, "waiting": waiting}, 200 if readable else 503)
+    server, waiting = server_of(request), []
+    for board in server.boards or [server]:
+        with suppress(GevalError), board.live.reading() as (_, connection):
+            waiting.append(queue.queue_status(connection, board.clock()).waiting)
+    status = " ".join(server.troubles) or "fine"
+    return JSONResponse({"status": status, "waiting": sum(waiting)}, 200 if waiting else 503)
 
 
 def receipt_key(request: Request) -> Response:
@@ -148,20 +121,17 @@ def receipt_key(request: Request) -> Response:
 
 def front(request: Request) -> Response:
     """Show the boards of a server of several, and who somebody is on each."""
-    server = server_of(request)
-    boards, troubles = [], []
-    for one in server.boards:
-        try:
-            boards.append((one.path, one.board().settings, one.current(request)))
-        except GevalError as error:
-            troubles.append(f"{one.name}: {error}")
-    return server.page("front", "Challenges", boards=boards, troubles=troubles, now=server.clock())
+    server, boards = server_of(request), []
+    for board in server.boards:
+        with suppress(GevalError):
+            boards.append((board.path, board.board().settings, board.signed_in(request)))
+    return server.page("front", "Challenges", boards=boards, troubles=server.troubles, now=server.clock())
 
 
 def choose_board(request: Request) -> Response:
     """Refuse an upload that names no board."""
     server = server_of(request)
-    addresses = ", ".join(one.own_address(request, "") for one in server.boards)
+    addresses = ", ".join(board.own_address(request, "") for board in server.boards)
     raise RefusedError(f"this server has several boards: use one of the addresses {addresses}")
 
 
@@ -175,22 +145,20 @@ def show_sign_in(request: Request) -> Response:
 
 def show_invitation(request: Request) -> Response:
     """Show what an invitation offers."""
-    server, secret = server_of(request), request.path_params["secret"]
+    server, account = server_of(request), None
     with server.accounts.reading() as people:
-        row = secrets.find(people, secrets.INVITATION, secret, server.clock())
-        boards = [People(people.connection, one.accounts.board) for one in server.boards or [server]]
-        invited = [accounts.account(board, A.person == row.person) for board in boards] if row is not None else []
-    who = next(filter(None, invited), None)
-    return server.page("invitation", "Invitation", 200 if who else 404, invitation=row, who=who)
+        row = secrets.find(people, secrets.INVITATION, request.path_params["secret"], server.clock())
+        if row is not None:
+            account = next((account for _, account in server.accounts_of_person(people, row.person)), None)
+    return server.page("invitation", "Invitation", 200 if account else 404, invitation=row, who=account)
 
 
 def use_invitation(request: Request) -> Response:
     """Sign in by an invitation."""
-    server, secret = server_of(request), request.path_params["secret"]
-    server.check_origin(request)
+    server = server_of(request)
     try:
         with server.accounts.writing() as people:
-            person = sign_in.accept(people, secret, server.clock())
+            person = sign_in.accept(people, request.path_params["secret"], server.clock())
             return server.welcome(people, person, "signed in")
     except RefusedError:
         server.count_try(request)
@@ -200,103 +168,98 @@ def use_invitation(request: Request) -> Response:
 def sign_out(request: Request) -> Response:
     """End the session."""
     server = server_of(request)
-    server.check_origin(request)
     answer = RedirectResponse(f"{server.path}/", 303)
     with server.accounts.writing() as people:
         for cookie in server.cookies:
-            if secret := request.cookies.get(cookie, ""):
-                secrets.end(people, secrets.SESSION, secret)
-                server.set_cookie(answer, "", 0, name=cookie)
+            secrets.end(people, secrets.SESSION, request.cookies.get(cookie, ""))
+            server.set_cookie(answer, cookie, "", 0)
     return answer
 
 
 # Uploads
 
 
-@asynccontextmanager
-async def uploading(request: Request, scope: str = "") -> AsyncIterator[Account]:
-    """Yield who uploads something, and count it meanwhile; whoever may not is refused before a byte is read.
+def sender(request: Request, scope: str) -> Account:
+    """Return who uploads something; raises HTTPException, RefusedError."""
+    account = server_of(request).require(request, scope=scope)
+    if not account.may_submit:
+        raise RefusedError("this account may not submit; ask the organiser")
+    return account
 
-    An account sends few at once: slow ones of a single sender would use up the files that the server can open.
+
+@asynccontextmanager
+async def uploading(request: Request, scope: str = "") -> AsyncIterator[int]:
+    """Count an upload, also while it comes, and yield how many bytes it may have.
+
+    Whoever may not send it is refused before a byte is read. An account sends few at once: slow ones of a single
+    sender would use up the files that the server can open.
     """
     server = server_of(request)
-
-    def sender() -> Account:
-        account, board = server.account(request, scope=scope, changes=True), server.board()
-        if not account.may_submit:
-            raise RefusedError("this account may not submit; ask the organiser")
-        server.rates.count(f"uploads of {account.team} to {server.path}", board.settings.server.uploads_an_hour)
-        return account
-
-    account = await run_in_threadpool(sender)
+    account = await run_in_threadpool(sender, request, scope)
+    limits = (await run_in_threadpool(server.board)).settings.server
+    server.rates.count(f"uploads of {account.team}", limits.uploads_an_hour)
     if server.receiving[account.id] >= RECEIVED_AT_ONCE:
         raise TooOftenError(f"{RECEIVED_AT_ONCE} uploads are in progress; wait until one has arrived")
     server.receiving[account.id] += 1
     try:
-        yield account
+        yield limits.upload
     finally:
         server.receiving[account.id] -= 1
 
 
 async def put_upload(request: Request) -> Response:
     """Receive a file as the body of PUT; answer with its receipt. ``?test=`` names the test set of an output."""
-    server = server_of(request)
-    test, dry = request.query_params.get("test", ""), request.query_params.get("dry") == "yes"
-    async with uploading(request, secrets.SUBMIT) as account:
-        name = request.path_params["name"]
-        accepted = await _receive(server, account, name, test, request.stream(), dry=dry)
-    return JSONResponse(
-        {**accepted, "state": f"{server.path}/api/uploads/{accepted['number']}"}, 200 if accepted["is_known"] else 201
-    )
+    query = request.query_params
+    values = {
+        "sent_name": request.path_params["name"],
+        "test": query.get("test", ""),
+        "trial": query.get("dry") == "yes",
+    }
+    async with uploading(request, secrets.SUBMIT) as max_bytes:
+        accepted = await receive(request, request.stream(), max_bytes, secrets.SUBMIT, **values)
+    state = f"{server_of(request).path}/api/uploads/{accepted['number']}"
+    return JSONResponse({**accepted, "state": state}, 200 if accepted["is_known"] else 201)
 
 
 async def upload_form(request: Request) -> Response:
     """Receive a file from the form of a page."""
-    server = server_of(request)
-    async with uploading(request) as account:
-        most = server.board().settings.server.upload
-        length = request.headers.get("content-length", "")
-        if not length.isdecimal() or int(length) > most + FORM_BYTES:
-            raise HTTPException(413, f"An upload has at most {most + FORM_BYTES:,} bytes.")
-        async with request.form(max_files=1, max_fields=8, max_part_size=FORM_BYTES) as form:
-            file = form.get("file")
-            if file is None or isinstance(file, str):
-                raise HTTPException(400, "Choose a file.")
-            test, dry = str(form.get("test") or ""), form.get("dry") == "yes"
-            name = file.filename or ""
+    async with uploading(request) as max_bytes, open_form(request, max_bytes + FORM_BYTES, max_files=1) as form:
+        file = form.get("file")
+        if file is None or isinstance(file, str):
+            raise HTTPException(400, "Choose a file.")
 
-            async def chunks() -> AsyncIterator[bytes]:
-                while chunk := await file.read(CHUNK_BYTES):
-                    yield chunk
+        async def chunks() -> AsyncIterator[bytes]:
+            while chunk := await file.read(CHUNK_BYTES):
+                yield chunk
 
-            test = test if name.endswith(uploads.OUTPUT_ENDINGS) else ""
-            accepted = await _receive(server, account, name, test, chunks(), dry=dry)
-    return RedirectResponse(f"{server.path}/me/uploads/{accepted['number']}", 303)
+        name = file.filename or ""
+        test = str(form.get("test") or "") if name.endswith(uploads.OUTPUT_ENDINGS) else ""
+        values: dict[str, Any] = {"sent_name": name, "test": test, "trial": form.get("dry") == "yes"}
+        accepted = await receive(request, chunks(), max_bytes, **values)
+    return RedirectResponse(f"{server_of(request).path}/me/uploads/{accepted['number']}", 303)
 
 
-async def _receive(
-    server: ServerContext, account: Account, name: str, test: str, chunks: AsyncIterator[bytes], *, dry: bool
+async def receive(
+    request: Request, chunks: AsyncIterator[bytes], max_bytes: int, scope: str = "", **values: Any
 ) -> dict[str, Any]:
-    """Write a body to the disk, hash it, and accept it; nothing is left of one that is cut off."""
-    board = server.board()
-    name = uploads.file_name(name, test, board.settings)
-    most = board.settings.server.upload
-    digest, size, arrived = hashlib.sha256(), 0, server.clock()
+    """Write a file to the disk, hash it, and accept it; nothing is left of one that is cut off."""
+    server = server_of(request)
+    board = await run_in_threadpool(server.board)
+    values["sent_name"] = uploads.file_name(values["sent_name"], values["test"], board.settings)
+    digest, size = hashlib.sha256(), 0
     with TemporaryDirectory(dir=server.place, prefix="upload-") as folder:
         path = os.path.join(folder, "upload")
         with open(path, "wb") as file:
             async for chunk in chunks:
-                arrived = server.clock()
                 size += len(chunk)
-                if size > most:
-                    raise HTTPException(413, f"An upload has at most {most:,} bytes.")
+                if size > max_bytes:
+                    raise HTTPException(413, f"An upload has at most {max_bytes:,} bytes.")
                 digest.update(chunk)
                 await run_in_threadpool(file.write, chunk)
-        account = await run_in_threadpool(server.open_account, account)  # it may have been closed or moved meanwhile
-        accept = partial(uploads.accept, board, account, path, server.key, arrived=arrived)
-        values = {"sent_name": name, "test": test, "sha256": digest.hexdigest(), "bytes": size, "trial": dry}
+        values |= {"sha256": digest.hexdigest(), "bytes": size, "arrived": server.clock()}
+        account = await run_in_threadpool(sender, request, scope)  # closed or moved meanwhile, perhaps
         async with server.accepting:
-            return await run_in_threadpool(accept, **values)
+            return await run_in_threadpool(partial(uploads.accept, board, account, path, server.key, **values))
 
 
 # Failures
@@ -304,20 +267,16 @@ async def _receive(
 
 async def failed(request: Request, error: Exception) -> Response:
     """Answer that a request failed or was refused; the reason is named if it is the asker's."""
-    status, reason = 503, "The board cannot do this now; try again later."
+    server, status, reason = server_of(request), 503, "The board cannot do this now; try again later."
     if isinstance(error, HTTPException):
         status, reason = error.status_code, error.detail
     elif isinstance(error, ClientDisconnect):
         status, reason = 400, "The request was cut off."
-        if request.method == "POST":
-            logging.getLogger("geval").warning("geval: note: a form was cut off by its sender")
-    elif isinstance(error, RefusedError | QuotaError | RejectedError | UsageError | UnknownCodeError):
-        is_too_often = isinstance(error, TooOftenError | QuotaError)
-        status = 429 if is_too_often else 403 if isinstance(error, RefusedError) else 422
+    elif isinstance(error, GevalError) and not server.boards and server.live.trouble:
+        reason = server.live.trouble
+    elif isinstance(error, tuple(STATUSES)):
+        status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
         reason = str(error).replace("\n ", ";")
-    server = server_of(request)
-    if isinstance(error, GevalError) and not server.boards and server.live.trouble:
-        status, reason = 503, server.live.trouble
     if request.url.path.removeprefix(server.path).startswith(("/api/", "/upload/")):
         return JSONResponse({"error": reason}, status)
     if status == 401:
@@ -328,48 +287,31 @@ async def failed(request: Request, error: Exception) -> Response:
         return PlainTextResponse(f"{reason}\n", status)
 
 
-def listed(path: str, endpoint: Callable[..., object], *methods: str) -> Route:
-    """Return a route with these methods alone.
-
-    Starlette adds HEAD to GET; mail scanners follow links by HEAD, which must change nothing.
-    """
-    route = Route(path, endpoint, methods=list(methods))
-    route.methods = set(methods)
-    return route
-
-
-GET, HEAD, POST, PUT = "GET", "HEAD", "POST", "PUT"
+GET, POST, PUT = "GET", "POST", "PUT"
+SHARED = [
+    GuardedRoute("/healthz", health, GET),
+    GuardedRoute("/invitation/{secret}", show_invitation, GET),
+    GuardedRoute("/invitation/{secret}", use_invitation, POST),
+    GuardedRoute("/sign-out", sign_out, POST),
+]
 FRONT: list[BaseRoute] = [
-    listed("/", front, GET),
-    listed("/healthz", health, GET),
-    listed("/invitation/{secret}", show_invitation, GET),
-    listed("/invitation/{secret}", use_invitation, POST),
-    listed("/sign-out", sign_out, POST),
-    listed("/upload/{name}", choose_board, PUT),
+    *SHARED,
+    GuardedRoute("/", front, GET),
+    GuardedRoute("/upload/{name}", choose_board, PUT),
     Mount("/static", StaticFiles(packages=[("geval_py.board.site", "static")])),
 ]
 ROUTES: list[BaseRoute] = [
-    listed("/healthz", health, GET),
-    listed("/receipt-key", receipt_key, GET),
-    listed("/sign-in", show_sign_in, GET),
-    listed(openid.NEXT, openid.choose_name, GET, POST),
-    listed(openid.CONNECT, visited(openid.ask_to_connect), GET),
-    listed(openid.CONNECT, visited(openid.connect, changes=ACCOUNTS), POST),
-    listed("/sign-in/by/{provider}", openid.start, GET),
-    listed("/sign-in/by/{provider}/back", openid.come_back, GET),
-    listed("/sign-out", sign_out, POST),
-    listed("/invitation/{secret}", show_invitation, GET),
-    listed("/invitation/{secret}", use_invitation, POST),
-    listed("/upload/{name}", put_upload, PUT),
-    listed("/api/me", visited(team.who, scope=secrets.READ), GET),
-    listed("/api/uploads/{number}", visited(team.upload_state, scope=secrets.READ), GET),
-    listed("/me/upload", upload_form, POST),
-    *(listed(f"/me{path}", visited(page), GET) for path, page in team.PAGES.items()),
-    *(listed(f"/me{path}", visited(change, changes=store), POST) for path, (change, store) in team.CHANGES.items()),
-    *(listed(path, visited(page, ORGANISER), GET) for path, page in organiser.PAGES.items()),
-    *(
-        listed(path, visited(change, ORGANISER, organiser.PEOPLE, changes=store), POST)
-        for path, (change, store) in organiser.CHANGES.items()
-    ),
-    listed("/{path:path}", public, GET, HEAD),
+    *SHARED,
+    GuardedRoute("/receipt-key", receipt_key, GET),
+    GuardedRoute("/sign-in", show_sign_in, GET),
+    GuardedRoute(openid.NEXT, openid.choose_name, GET, POST),
+    visited(openid.CONNECT, openid.ask_to_connect),
+    visited(openid.CONNECT, openid.connect, ACCOUNTS),
+    GuardedRoute("/sign-in/by/{provider}", openid.start, GET),
+    GuardedRoute("/sign-in/by/{provider}/back", openid.come_back, GET),
+    GuardedRoute("/upload/{name}", put_upload, PUT),
+    GuardedRoute("/me/upload", upload_form, POST),
+    *team.ROUTES,
+    *organiser.ROUTES,
+    GuardedRoute("/{path:path}", public, GET, "HEAD"),
 ]

@@ -23,7 +23,7 @@ from geval_py.board.database.store import SETTINGS_FILE, Board, StoreError
 from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.site.files import Frame, content_of
 from geval_py.board.site.pages import Pages, pages
-from geval_py.board.site.view import SiteView, view_on
+from geval_py.board.site.view import view_on
 from geval_py.errors import ConfigError, GevalError, MissingFileError, UsageError
 from geval_py.reading import challenge
 from geval_py.tables.numbers import counted
@@ -32,6 +32,7 @@ RETRY_SECONDS = 1  # until a board that could not be opened is tried again
 REST = 3  # times as long as a slow reading took, no other one is begun in the same phase
 SLOW_SECONDS = 0.5
 MAX_CACHED = 256  # pages, few of which have more than 100 kB
+LOG = logging.getLogger("geval")
 
 
 class Fault(NamedTuple):
@@ -51,25 +52,30 @@ class LiveBoard:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.faults: dict[str, Fault] = {}
-        self._open = partial(Board.open, folder)
         self._path = os.path.join(folder, SETTINGS_FILE)
         self._stamp: Stamp | None = None
-        self._tried: Stamp | None = None
         self._board: Board | None = None
         self._retry_at = 0.0
 
     def board(self) -> Board:
         """Return the board with the settings of now; raises GevalError if it could not be opened yet."""
         stamp = _stamp(self._path)
-        if stamp != self._stamp and (stamp != self._tried or time.monotonic() >= self._retry_at):
+        if stamp != self._stamp and time.monotonic() >= self._retry_at:
             try:
                 with self.watched("settings"):
-                    self._board, self._stamp = self._open(), stamp
+                    self._board, self._stamp = Board.open(self.folder), stamp
             except GevalError:
-                self._tried, self._retry_at = stamp, time.monotonic() + RETRY_SECONDS
+                self._retry_at = time.monotonic() + RETRY_SECONDS
         if self._board is None:
             raise UsageError(message=self.trouble)
         return self._board
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[Board, Connection]]:
+        """Read one state of the board; raises GevalError."""
+        board = self.board()
+        with self.watched("database"), board.reading() as connection:
+            yield board, connection
 
     @property
     def trouble(self) -> str:
@@ -79,19 +85,18 @@ class LiveBoard:
     @contextmanager
     def watched(self, part: str) -> Iterator[None]:
         """Log the first error of a block, and count those that follow until the block succeeds again."""
-        log = logging.getLogger("geval")
         try:
             yield
         except GevalError as error:
-            sentences = [sentence for kind, sentence in SENTENCES.items() if isinstance(error, kind)]
-            failures = self.faults[part].failures if part in self.faults else 0
-            self.faults[part] = Fault(str(error), sentences[0], failures + 1)
-            if not failures:
-                log.error("geval: %s: %s", self.folder, error)
+            sentence = next(sentence for kind, sentence in SENTENCES.items() if isinstance(error, kind))
+            failures = self.faults[part].failures + 1 if part in self.faults else 1
+            self.faults[part] = Fault(str(error), sentence, failures)
+            if failures == 1:
+                LOG.error("geval: %s: %s", self.folder, error)
             raise
         if fault := self.faults.pop(part, None):
             again = f"its {part} can be used again, after {counted(fault.failures, 'failure')}"
-            log.warning("geval: note: %s: %s", self.folder, again)
+            LOG.warning("geval: note: %s: %s", self.folder, again)
 
 
 SENTENCES = {
@@ -111,8 +116,7 @@ def _stamp(path: str) -> Stamp:
     return status.st_mtime_ns, status.st_size
 
 
-# What pages depend on, with which they are the same: the phase, the number of changes, the settings, the README
-SiteState: TypeAlias = tuple[str, int, Board, Stamp]
+SiteState: TypeAlias = tuple[object, ...]  # on which pages depend: first the phase; () before the first reading
 
 
 class LiveSite:
@@ -122,29 +126,26 @@ class LiveSite:
     others see the earlier state meanwhile, but never one of an earlier phase.
     """
 
-    def __init__(self, live: LiveBoard, clock: Callable[[], datetime], frame_of: Callable[[SiteView], Frame]) -> None:
-        self._live, self._clock, self._frame_of = live, clock, frame_of
-        self._state: SiteState | None = None
-        self._pages: Pages = {}
-        self._made: Callable[[str], Response]
+    def __init__(self, live: LiveBoard, clock: Callable[[], datetime], frame: Callable[..., Frame]) -> None:
+        self._live, self._clock, self._frame = live, clock, frame
+        self._site: tuple[SiteState, Callable[[str], Response | None]] = (), lambda _: None
         self._rest_until = 0.0
         self._reading = asyncio.Lock()
 
     async def answer(self, path: str) -> Response | None:
         """Return the answer with a page; None if there is no such page. Raises GevalError."""
         state = await run_in_threadpool(self._current)
-        if state != self._state:
-            must_wait = self._state is None or state[0] != self._state[0]
-            if must_wait or not (self._reading.locked() or time.monotonic() < self._rest_until):
-                async with self._reading:
-                    if state != self._state:
-                        await run_in_threadpool(self._read)
-        return await run_in_threadpool(self._made, path) if path in self._pages else None
+        must_wait = state[:1] != self._site[0][:1]
+        is_resting = self._reading.locked() or time.monotonic() < self._rest_until
+        if must_wait or (state != self._site[0] and not is_resting):
+            async with self._reading:
+                if state != self._site[0]:
+                    await run_in_threadpool(self._read)
+        return await run_in_threadpool(self._site[1], path)
 
     def _current(self) -> SiteState:
         """Return the state of now."""
-        board = self._live.board()
-        with self._live.watched("database"), board.reading() as connection:
+        with self._live.reading() as (board, connection):
             return self._state_on(connection, board)
 
     def _state_on(self, connection: Connection, board: Board) -> SiteState:
@@ -158,9 +159,9 @@ class LiveSite:
         with self._live.watched("database"), disclosed(board, self._clock()) as connection:
             state = self._state_on(connection, board)
             view = view_on(connection, board.settings, board.reading, now=self._clock())
-        made = pages(view, self._frame_of(view))
-        self._made = lru_cache(MAX_CACHED)(partial(_answer, made))
-        self._pages, self._state = made, state
+        made = pages(view, self._frame(view.settings, view.phase, view=view))
+        answer = lru_cache(MAX_CACHED)(partial(_answer, made))
+        self._site = state, lambda path: answer(path) if path in made else None
         seconds = time.monotonic() - began
         self._rest_until = time.monotonic() + REST * seconds if seconds > SLOW_SECONDS else 0.0
 

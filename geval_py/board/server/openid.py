@@ -59,7 +59,7 @@ async def come_back(request: Request) -> Response:
     request.session.clear()
 
     def sign_in_or_ask() -> Response:
-        current = server.current(request)
+        current = server.signed_in(request)
         with server.accounts.writing() as people:
             is_asked = current is not None and sign_in.person_of(people, who) is None
             person = "" if is_asked else sign_in.identified(people, who, server.clock())
@@ -78,7 +78,6 @@ async def choose_name(request: Request) -> Response:
     """Ask somebody new for the name of their team; by POST, make their account."""
     server, form = server_of(request), {}
     if request.method == "POST":
-        server.check_origin(request)
         form = await read_form(request)
     if WHO not in request.session:
         raise RefusedError(TOO_LATE)

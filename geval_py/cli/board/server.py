@@ -96,7 +96,7 @@ def run_serve(args: argparse.Namespace) -> None:
         if os.path.exists(os.path.join(args.board, OLD_SETTINGS)):
             hint = "write its `server` into each board.yaml, and give its `url` as --url"
             raise UsageError(message=f"{named(os.path.join(args.board, OLD_SETTINGS))} is not read\n  {hint}")
-        server = ServerContext(args.board, place, url=args.url, local=local, proxies=args.proxies)
+        server = ServerContext(args.board, place, url=args.url, local=local)
         if not args.shared and sys.platform != "win32" and os.stat(args.board).st_mode & 0o007:
             hint = f"chmod 700 {visible(args.board)}, or allow it with --shared"
             raise UsageError(message=f"others can read the board in {named(args.board)}\n  {hint}")

@@ -13,8 +13,9 @@ import pytest
 from axe import axe_findings
 from playwright.sync_api import expect
 from samples import ON_BOTH
-from serving import set_keys
+from serving import Browser, set_keys
 from sqlalchemy import select, update
+from test_several import folder, several
 
 from geval_py.board.people import accounts
 from geval_py.board.people.schema import account_log as audit
@@ -35,6 +36,7 @@ USERS = {
     "5": {"email": "ann@uni.example", "email_verified": True, "preferred_username": "anna"},
     "6": {"email": "x\r\nBcc: y@uni.example", "email_verified": True, "preferred_username": "\0"},
 }
+assert folder, several  # fixtures
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
@@ -121,6 +123,22 @@ def test_another_subject_with_an_address_that_is_used_is_refused(school):
         people.execute(update(identities).values(subject="another"))
     answer = come(school.browser(), "5")
     assert (answer.status_code, "is the address of an account" in reason_of(answer)) == (403, True)
+
+
+def test_a_sign_in_to_one_board_opens_no_other(several, provider, monkeypatch):
+    """On one board everybody of a domain may make an account, on the other one nobody."""
+    monkeypatch.setenv("SCHOOL", "a secret")
+    one = {"name": "School", "issuer": provider, "client": "board", "secret": "SCHOOL"}
+    for server, domains in zip(several.server.boards, ([], ["other.example"]), strict=True):
+        set_server(server.board(), sign_in=[one], open=domains)
+    browser = Browser(several.app)
+    answer = browser.get(consent(go(browser, "/course/gap/sign-in/by/school"), "4"))
+    assert answer.headers["location"] == "/course/gap/sign-in/name"
+    browser.cookies.set("geval-bible-sign-in", browser.cookies["geval-gap-sign-in"])
+    statuses = [
+        browser.post(f"/course/{name}/sign-in/name", data={"name": "bob"}).status_code for name in ("bible", "gap")
+    ]
+    assert statuses == [403, 303]
 
 
 def test_an_address_has_one_account(school):

@@ -148,15 +148,14 @@ def test_a_form_that_stalls_is_given_up(served, address, tmp_path, monkeypatch, 
 
 
 @pytest.mark.parametrize("path", ["/me/upload", "/me/tokens"])
-def test_a_form_that_is_cut_off_is_one_line_of_the_log(served, address, caplog, path):
+def test_a_form_that_is_cut_off_is_no_error(served, address, caplog, path):
     head = f"POST {path} HTTP/1.1\r\n".encode() + SAME_SITE + FORM.replace(b"100000", b"50000")
     host, _, port = address.rpartition("/")[2].partition(":")
     with closing(socket.create_connection((host, int(port)))) as connection:
         connection.sendall(head + cookie(served.signed_in("anna")) + b"\r\n" + FIELD)
-    ends = time.monotonic() + 20
-    while not caplog.messages and time.monotonic() < ends:
-        time.sleep(0.01)
-    assert caplog.messages == ["geval: note: a form was cut off by its sender"]
+    assert statuses(ask(address, b"GET /me HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")) == [303]
+    time.sleep(0.2)
+    assert caplog.messages == []
 
 
 def limited(served, most):
@@ -185,7 +184,7 @@ def test_no_address_has_a_number_beyond_the_database(served, caplog, digits):
     """Else each is an error that fills the log, also of somebody who is not signed in."""
     anna = served.signed_in("anna")
     for browser in (anna, served.browser()):
-        assert browser.post(f"/me/secrets/{'9' * digits}").status_code == 405  # no address of the server's own
+        assert browser.post(f"/me/secrets/{'9' * digits}").status_code == 303
     olga = served.signed_in("olga", role="organiser")
     for values in ({"more": "9" * digits}, {"until": "9999-12-31T23:59:59-14:00"}):
         assert olga.post("/organiser/extend", data={"team": "anna", "reason": "ill", **values}).status_code == 422
@@ -217,7 +216,7 @@ def test_a_forged_host_is_in_no_link_and_opens_no_form(served, host):
 @pytest.mark.parametrize("name", ["a%0d%0aSet-Cookie:%20x=y.tsv", "out%00.tsv", "out%0a.tsv", "out%E2%80%AE.tsv"])
 def test_a_name_makes_no_header(served, name):
     answer = served.token("anna").put(f"/upload/{name}?test=test-A%0d%0aX:%20y", GOOD)
-    assert answer.status_code == 403
+    assert answer.status_code in (403, 404)
     assert "set-cookie" not in answer.headers
     assert count(served.board, submissions) == 0
 
@@ -348,7 +347,7 @@ def test_a_form_that_is_too_long_or_of_unknown_length_is_refused(served, is_chun
         yield body
 
     answer = browser.post("/me/tokens", content=chunks() if is_chunked else body, headers=kind)
-    assert (answer.status_code, "The form is too long." in answer.text) == (413, True)
+    assert (answer.status_code, "The form is too long: it may have 65,536 bytes." in answer.text) == (413, True)
     assert served.rows(select(secrets.c.id).where(secrets.c.kind == people_secrets.TOKEN)) == []
 
 
