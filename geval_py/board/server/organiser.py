@@ -21,7 +21,6 @@ from geval_py.board.ranking.grades import grades
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import queue
 from geval_py.board.server.context import ACCOUNTS, BOARD, Visit, download, visited
-from geval_py.board.server.delivery import undelivered
 from geval_py.board.settings import moment_of, moment_text
 from geval_py.board.site.view import announcements_of
 from geval_py.errors import UsageError
@@ -75,7 +74,6 @@ def home(visit: Visit) -> Response:
         "Organiser",
         error="\n".join(fault.error for fault in visit.server.live.faults.values()),
         queue=queue.queue_status(connection, visit.now),
-        undelivered=undelivered(connection),
         rescorings=connection.execute(query),
         announcements=announcements_of(connection),
     )

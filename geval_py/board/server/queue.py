@@ -20,8 +20,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from geval_py.board.database.schema import FAILED, WAITING, Blobs, Submissions, rescorings, submissions
+from geval_py.board.database.schema import FAILED, WAITING, Blobs, Notices, Submissions, rescorings, submissions
 from geval_py.board.database.store import Board, store_errors
+from geval_py.board.operations.notices import SENT
 from geval_py.board.operations.pipeline import Attempt
 from geval_py.errors import UsageError
 
@@ -168,7 +169,10 @@ def _update_held(connection: Connection, job: Job, **values: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class QueueStatus:
-    """The uploads by state; the age in seconds of the oldest that waits; leases that are over; failures by reason."""
+    """The uploads by state; the age in seconds of the oldest that waits; leases that are over; failures by reason.
+
+    ``undelivered`` are the notices that were tried, and did not arrive, by the reason of their last tries.
+    """
 
     waiting: int
     leased: int
@@ -177,6 +181,7 @@ class QueueStatus:
     oldest_seconds: float
     expired: int
     failures: Mapping[str, int]
+    undelivered: Mapping[str, int]
 
     def lines(self) -> Iterator[str]:
         """Yield sentences about it for a terminal."""
@@ -187,6 +192,8 @@ class QueueStatus:
             yield f"expired leases: {self.expired}; if no worker is running, start geval board work"
         for reason, count in self.failures.items():
             yield f"failed jobs: {count}, because {reason}"
+        for reason, count in self.undelivered.items():
+            yield f"undelivered notices: {count}, because {reason}"
 
 
 def queue_status(connection: Connection, now: datetime) -> QueueStatus:
@@ -203,6 +210,8 @@ def queue_status(connection: Connection, now: datetime) -> QueueStatus:
     over = [select(func.count()).where(is_over(table, now)) for table in (submissions, rescorings)]
     reason = Submissions.reason
     failures = select(reason, func.count()).where(UPLOADED, Submissions.state == FAILED).group_by(reason)
+    is_lost = Notices.state != SENT, Notices.tries > 0
+    lost = select(Notices.reason, func.count()).where(*is_lost).group_by(Notices.reason).order_by(Notices.reason)
     return QueueStatus(
         waiting=waiting + rescoring[0],
         leased=leased,
@@ -211,4 +220,5 @@ def queue_status(connection: Connection, now: datetime) -> QueueStatus:
         oldest_seconds=max(0.0, (now - min(oldest, rescoring[1] or now)).total_seconds()),
         expired=sum(connection.execute(query).scalar_one() for query in over),
         failures={row[0]: row[1] for row in connection.execute(failures.order_by(reason))},
+        undelivered={row[0]: row[1] for row in connection.execute(lost)},
     )

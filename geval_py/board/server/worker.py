@@ -29,7 +29,7 @@ from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import references_of
 from geval_py.board.server import queue, uploads
-from geval_py.board.server.delivery import deliver_next
+from geval_py.board.server.delivery import THREADS, deliver_next
 from geval_py.board.server.live import LiveBoard
 from geval_py.board.server.queue import Job
 from geval_py.errors import GevalError
@@ -77,7 +77,7 @@ class Worker:
         """
         self._until_idle, self._done = until_idle, 0
         if not until_idle:
-            for live in self._boards.values():  # a mail server that hangs delays the notices of its board alone
+            for live in [*self._boards.values()] * THREADS:  # one that hangs does not delay the others
                 threading.Thread(target=self._deliver, args=(live,), daemon=True).start()
         left = scheduler.run(
             self._take,

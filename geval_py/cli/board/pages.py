@@ -127,15 +127,14 @@ def run_status(args: argparse.Namespace) -> None:
         return
     from geval_py.board.operations.extensions import extensions
     from geval_py.board.operations.status import status_of
-    from geval_py.board.server.delivery import undelivered
     from geval_py.board.server.queue import queue_status
 
     status = status_of(board, now())
     with board.reading() as connection:
-        queue, lost = queue_status(connection, now()), undelivered(connection)
+        queue = queue_status(connection, now())
         extended = [f"extended for {one}" for one in extensions(connection)]
-    told = (*_summary(status), *extended, *(queue.lines() if any(asdict(queue).values()) else ()), *map(str, lost))
-    document = {**asdict(status), "queue": asdict(queue), "undelivered": [asdict(one) for one in lost]}
+    told = (*_summary(status), *extended, *(queue.lines() if any(asdict(queue).values()) else ()))
+    document = {**asdict(status), "queue": asdict(queue)}
     shown = Result(document=document, people=status_table(status), lines=list(map(visible, told)), as_tabs=True)
     terminal.show(shown, args)
 

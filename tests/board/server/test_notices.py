@@ -15,7 +15,9 @@ from sqlalchemy import select
 from geval_py.board.database.schema import notices, submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations.rescoring import rescore
-from geval_py.board.server.delivery import PAUSES, deliver_next, undelivered
+from geval_py.board.server import delivery
+from geval_py.board.server.delivery import PAUSES, deliver_next
+from geval_py.board.server.queue import queue_status
 
 NOTICES = select(notices).order_by(notices.c.id)
 OUT = "/upload/out.tsv?test=test-A"
@@ -28,7 +30,7 @@ def set_server(served, values, **keys):
 
 def failures(served):
     with served.board.reading() as connection:
-        return [(one.reason, one.count) for one in undelivered(connection)]
+        return queue_status(connection, served.clock()).undelivered
 
 
 class Mailbox(Message):
@@ -59,7 +61,7 @@ def test_mail_tells_what_became_of_an_upload_until_it_is_turned_off(served, mail
     served.signed_in("bob").put(OUT, output("test-A", 0.4))  # has no address
     number = browser.put(OUT, output("test-A", 0.5)).json()["number"]
     served.work()
-    assert failures(served) == []
+    assert failures(served) == {}
     (letter,) = mailbox.letters
     assert (letter["X-MailFrom"], letter["X-RcptTo"]) == ("board@example.org", "anna@uni.example")
     assert letter["Subject"] == "Guess the word: out.tsv is scored"
@@ -129,14 +131,14 @@ def uploaded(served, port, **more):
 def test_a_server_of_mail_that_is_away_is_asked_again_later(served, mailbox, unused_port):
     uploaded(served, unused_port + 1)
     page = served.signed_in("olga", role="organiser").get("/organiser").text
-    assert "1 notice is undelivered: the mail was not accepted (ConnectionRefusedError)" in page
+    assert "undelivered notices: 1, because the mail was not accepted (ConnectionRefusedError)" in page
     set_server(served, {"mail": {"host": "127.0.0.1", "port": mailbox.port, "sender": "b@x.org", "tls": False}})
     served.work()  # too early
     assert mailbox.letters == []
     served.clock.wait(minutes=1)
     served.work()
     assert len(mailbox.letters) == 1
-    assert failures(served) == []
+    assert failures(served) == {}
 
 
 def test_a_server_of_mail_that_stays_away_is_given_up_at_last(served, unused_port):
@@ -151,7 +153,7 @@ def test_a_server_of_mail_that_stays_away_is_given_up_at_last(served, unused_por
 
 def test_an_environment_without_the_password_is_told(served, mailbox):
     uploaded(served, mailbox.port, user="board", password="NOTHING_HERE")
-    assert failures(served) == [("the environment variable NOTHING_HERE is empty", 1)]
+    assert failures(served) == {"the environment variable NOTHING_HERE is empty, or not ASCII": 1}
 
 
 def test_what_was_taken_by_a_worker_that_died_is_sent_by_another(served, mailbox, monkeypatch):
@@ -169,6 +171,40 @@ def test_what_was_taken_by_a_worker_that_died_is_sent_by_another(served, mailbox
     served.clock.wait(minutes=1)
     assert deliver_next(served.board, served.clock())
     assert len(mailbox.letters) == 1
+
+
+def test_a_mailbox_that_hangs_delays_only_its_own_mails(served, mailbox, monkeypatch):
+    mail = {"host": "127.0.0.1", "port": mailbox.port, "sender": "board@example.org", "tls": False}
+    set_server(served, {"mail": mail})
+    for name in ("anna", "bob"):
+        served.signed_in(name, email=f"{name}@uni.example")
+    olga, send = served.signed_in("olga", role="organiser"), delivery._send
+    trying, go_on = threading.Event(), threading.Event()
+
+    def hang(mail, message):
+        if message["To"] == "anna@uni.example":
+            trying.set()
+            go_on.wait(20)
+            raise TimeoutError
+        send(mail, message)
+
+    monkeypatch.setattr(delivery, "_send", hang)
+    for text in ("one", "two"):
+        olga.post("/organiser/announce", data={"text": text, "mail": "yes"})
+    slow = threading.Thread(target=deliver_next, args=(served.board, served.clock()))
+    slow.start()
+    trying.wait(20)
+    while deliver_next(served.board, served.clock()):
+        pass
+    assert [letter["X-RcptTo"] for letter in mailbox.letters] == ["bob@uni.example"] * 2
+    go_on.set()
+    slow.join()
+    assert failures(served) == {"the mail was not accepted (TimeoutError)": 1}
+    monkeypatch.setattr(delivery, "_send", send)
+    served.clock.wait(minutes=1)
+    served.work()
+    told = [letter.get_payload().strip() for letter in mailbox.letters if letter["X-RcptTo"] == "anna@uni.example"]
+    assert told == ["one", "two"]
 
 
 def test_a_slow_receiver_holds_up_no_upload(served, mailbox, monkeypatch):
@@ -208,7 +244,7 @@ def test_a_password_that_is_not_ascii_is_told_and_stops_nothing(served, unused_p
     controller.start()
     monkeypatch.setenv("PASSWORD", "p\xe4sswort")
     uploaded(served, unused_port, user="board", password="PASSWORD")
-    assert failures(served) == [("the mail's address, user or password (PASSWORD) is not ASCII", 1)]
+    assert failures(served) == {"the environment variable PASSWORD is empty, or not ASCII": 1}
     monkeypatch.setenv("PASSWORD", "password")
     served.clock.wait(minutes=1)
     served.work()

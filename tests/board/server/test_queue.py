@@ -403,4 +403,4 @@ def test_the_status_of_a_board_tells_of_its_queue(served, geval, monkeypatch):
     assert "expired leases: 1; if no worker is running, start geval board work\n" in out
     document = json.loads(geval("board", "status", served.board.folder, "--format", "json")[1])
     counts = {"waiting": 1, "leased": 1, "done": 0, "failed": 0}
-    assert document["queue"] == {**counts, "oldest_seconds": 31.0, "expired": 1, "failures": {}}
+    assert document["queue"] == {**counts, "oldest_seconds": 31.0, "expired": 1, "failures": {}, "undelivered": {}}
