@@ -100,7 +100,8 @@ def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
     """
     other, served = submissions.alias("other"), submissions.alias("served")
     same = and_(other.c.submitter_id == Submissions.submitter_id, other.c.id != Submissions.id)
-    is_open = other.c.state == WAITING, or_(other.c.leased_until.is_not(None), other.c.id < Submissions.id)
+    is_older = and_(other.c.id < Submissions.id, Submissions.leased_until.is_(None))
+    is_open = other.c.state == WAITING, or_(other.c.leased_until.is_not(None), is_older)
     of_submitter = served.c.submitter_id == Submissions.submitter_id
     last = select(func.max(served.c.started)).where(of_submitter).scalar_subquery()
     uploads = select(submissions).where(is_free(submissions, now), ~exists().where(same, *is_open))

@@ -96,6 +96,25 @@ def test_a_job_whose_worker_died_is_leased_again_and_then_fails(board):
 
 
 @ON_BOTH
+def test_a_job_whose_worker_died_does_not_wait_for_an_older_one_that_is_tried_again(board):
+    (team,) = teams(board, ["team"])
+    older, newer = enqueue(board, team), enqueue(board, team)
+    clock = Clock()
+    failed = queue.lease(board, clock())
+    with board.writing() as connection:
+        queue.finish(connection, failed, state="failed")
+    assert queue.lease(board, clock()).id == newer
+    with board.writing() as connection:
+        connection.execute(update(submissions).where(submissions.c.id == older).values(state=WAITING))
+    assert queue.lease(board, clock()) is None
+    clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    again = queue.lease(board, clock())
+    assert (again.id, again.tries) == (newer, 2)
+    assert finish(board, again)
+    assert queue.lease(board, clock()).id == older
+
+
+@ON_BOTH
 def test_an_upload_with_which_a_worker_died_is_leased_alone(board):
     first, second = teams(board, ["first", "second"])
     enqueue(board, first)
