@@ -60,11 +60,11 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
     people = [
         (one.name, one.email, one.student_id, team) for one, team in members if team or one.role == schema.SUBMITTER
     ]
-    with_people = {casefolded(team) for *_, team in people}
+    with_people = {casefolded(team) for *_, team in people if team}
     people += [(name, "", "", name) for name in graded if casefolded(name) not in with_people]
     rows = []
     for person in sorted(people, key=lambda person: (natural_order(person[3]), natural_order(person[0]))):
-        name = teams.get(casefolded(person[3]), "")
+        name = teams.get(casefolded(person[3]), "") if person[3] else ""
         entry, score = results.get(name, (None, None))
         is_late = entry is None and name in late
         if is_late:

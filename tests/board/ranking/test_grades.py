@@ -56,13 +56,17 @@ def test_grades_are_of_the_teams_at_the_deadline(rows):
         accounts.move(people, members["Bob"], "", late)
         accounts.close(people, members["=Cy"], late)
         accounts.invite(people, "Dan", now=late, team="team 2")
+        eve = accounts.invite(people, "Eve", now=START, team="team 2").account
+        accounts.move(people, eve, "", OPEN - timedelta(hours=1))
 
     def teams(now):
         rows.refresh(now)
         return [(row[0], row[3], row[6]) for row in grades(rows.board, phase="main", now=now).rows]
 
-    assert teams(OVER) == [("=Cy", "team 2", 2), ("Ann", "team 2", 2), ("Bob", "team 10", 1)]
-    assert teams(OPEN - timedelta(hours=2)) == [("=Cy", "team 2", 1), ("Ann", "team 10", 2), ("Bob", "team 10", 2)]
+    in_time = [("=Cy", "team 2", 2), ("Ann", "team 2", 2), ("Bob", "team 10", 1)]
+    assert teams(OVER) == [("Eve", "", None), *in_time]
+    earlier = [("=Cy", "team 2", 1), ("Eve", "team 2", 1), ("Ann", "team 10", 2), ("Bob", "team 10", 2)]
+    assert teams(OPEN - timedelta(hours=2)) == earlier
 
 
 def test_grades_have_a_row_for_each_person(rows, geval, monkeypatch):
