@@ -11,12 +11,14 @@ Blum and Hardt, "The Ladder: A Reliable Leaderboard for Machine Learning Competi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import combinations, groupby, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, bindparam, case, delete, insert, select, update
@@ -45,7 +47,6 @@ from geval_py.board.settings import (
     MAX_DIGITS,
     PUBLIC,
     BoardSettings,
-    Digits,
     Test,
     metric_of,
     moment_text,
@@ -54,6 +55,7 @@ from geval_py.board.settings import (
 from geval_py.board.submission import unpack, unpack_documents
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.numbers import rounded, rounded_outward
+from geval_py.text import words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,38 +84,40 @@ class Ladder:
     >>> import numpy as np
     >>> ladder = Ladder()
     >>> steps = [[2.0, 3.0], [1.0, 3.9], [1.0, 2.0]]
-    >>> [ladder.climb(n, np.array(losses), sum(losses)) for n, losses in enumerate(steps)]
+    >>> [ladder.climb(n, sum(losses), lambda: (np.array(losses), None)) for n, losses in enumerate(steps)]
     [0, 0, 2]
     """
 
     fall: float = 0.0
     digits: int = MAX_DIGITS
-    shown: int | None = None
+    shown: Any = None
     losses: Any = ()  # of the shown step
     badness: float = 0.0  # its score, turned so that lower is better
 
-    def may_move(self, badness: float) -> bool:
-        """Return whether a score has a better figure than the shown one."""
-        before, after = (rounded(value, self.digits) or 0.0 for value in (self.badness, badness))
-        return self.shown is None or after < before
+    def climb(self, step: Any, badness: float, read: Callable[[], tuple[Losses, Documents | None]]) -> Any:
+        """Add a step with its score, and return the step to show.
 
-    def climb(self, step: int, losses: Losses, badness: float, documents: Documents | None = None) -> int:
-        """Add a step with its line losses (at least one, not negative) and score; return the step to show."""
+        ``read`` returns its line losses (at least one, not negative) and their documents.
+        """
         from geval_py.explaining.statistics import spread_of_mean
 
-        if self.shown is not None:
-            if not self.may_move(badness):
+        if self.shown is None:
+            self.shown, self.losses, self.badness = step, read()[0], badness
+            return step
+        before, after = (rounded(value, self.digits) or 0.0 for value in (self.badness, badness))
+        if after >= before:
+            return self.shown
+        losses, documents = read()
+        falls = [self.losses.clip(max=CLIP) - losses.clip(max=CLIP)]
+        if math.inf not in self.losses:
+            falls.append(self.losses - losses)
+        for fall in falls:
+            mean = math.fsum(fall.tolist()) / len(fall)
+            error = float(fall.std()) / math.sqrt(len(fall))
+            if documents is not None and documents.count > 1:
+                error = spread_of_mean(fall, documents.of_line).deviation
+            if mean <= order.ERRORS * error or mean < self.fall:
                 return self.shown
-            falls = [self.losses.clip(max=CLIP) - losses.clip(max=CLIP)]
-            if math.inf not in self.losses:
-                falls.append(self.losses - losses)
-            for fall in falls:
-                mean = math.fsum(fall.tolist()) / len(fall)
-                error = float(fall.std()) / math.sqrt(len(fall))
-                if documents is not None and documents.count > 1:
-                    error = spread_of_mean(fall, documents.of_line).deviation
-                if mean <= order.ERRORS * error or mean < self.fall:
-                    return self.shown
         self.shown, self.losses, self.badness = step, losses, badness
         return step
 
@@ -158,48 +162,42 @@ def refresh(connection: Connection, settings: BoardSettings, now: datetime, *, m
 def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> None:
     """Update the disclosures to the present scores, settings and moment; writes only what changed."""
     if not order.is_disclosed(connection, settings, now):
-        connection.execute(delete(disclosures))
         decided = connection.execute(select(board.c.decided)).scalar() or {}
-        for name, own in settings.by_phase.items():
-            if any(own.is_decided(test, name, now) for test in own.tests):
+        for name, in_phase in settings.by_phase.items():
+            if any(in_phase.is_decided(test, name, now) for test in in_phase.tests):
                 decided[name] = moment_text(order.bounds(settings, name)[1])
         values = {"disclosed_with": order.made_with(settings, now), "decided": decided}
         connection.execute(update(board).values(values))
-    shown: dict[int, _Shown] = {}
-    for phase, own in settings.by_phase.items():
-        for test in own.tests:
-            shown |= _shown_in(connection, own, phase, test, now)
-    stored: dict[int, dict[str, int]] = {}
-    for output, metric, evaluation in connection.execute(
-        select(*pick(Disclosures, "output_id metric evaluation_id"))
-    ):
-        stored.setdefault(output, {})[metric] = evaluation
-    current = {output: rung.evaluations for output, (rung, _) in shown.items()}
-    outdated = [output for output, evaluation in stored.items() if current.get(output) != evaluation]
-    if outdated:
-        is_outdated = Disclosures.output_id == bindparam("outdated")
-        connection.execute(delete(disclosures).where(is_outdated), [{"outdated": one} for one in sorted(outdated)])
     infinite = metric_of(settings.metric).measure.sign * math.inf
-    rows = []
-    for output in [one for one in shown if stored.get(one) != current[one]]:
-        rung, digits = shown[output]
-        for metric, of in rung.figures.items():
-            row = {"output_id": output, "metric": metric, "evaluation_id": of.id, "low": None, "high": None}
-            if rung.informed:
-                row |= dict(zip(("low", "high"), rounded_outward(of.low, of.high, digits.ends), strict=True))
-                row["value"] = rounded(of.score, digits.score)
-            else:
-                row["value"] = infinite if metric == settings.metric and digits.score else None
-            rows.append(row)
-    if rows:
-        connection.execute(insert(disclosures), rows)
+    current = set[tuple[Any, ...]]()
+    for phase, in_phase in settings.by_phase.items():
+        for test in in_phase.tests:
+            digits = in_phase.digits_of(test, now)
+            for output_id, source in _public_outputs(connection, in_phase, phase, test, now).items():
+                for metric, figures in source.figures.items():
+                    if source.informed:
+                        value = rounded(figures.score, digits.score)
+                        ends = rounded_outward(figures.low, figures.high, digits.ends)
+                    else:
+                        value = infinite if metric == settings.metric and digits.score else None
+                        ends = None, None
+                    current.add((output_id, metric, figures.id, value, *ends))
+    names = words("output_id metric evaluation_id value low high")
+    stored = set(map(tuple, connection.execute(select(*(Disclosures[name] for name in names)))))
+    if outdated := sorted(row[:2] for row in stored - current):
+        is_outdated = Disclosures.output_id == bindparam("output"), Disclosures.metric == bindparam("name")
+        rows = [{"output": output, "name": metric} for output, metric in outdated]
+        connection.execute(delete(disclosures).where(*is_outdated), rows)
+    if missing := [dict(zip(names, row, strict=True)) for row in current - stored]:
+        connection.execute(insert(disclosures), missing)
 
 
 class _Output(NamedTuple):
-    """An output of a submission: its figures by metric, and who climbs with it.
+    """An output of a submission: its figures by metric, and whose ladder it is a step of.
 
     Its ``badness`` is its score by the ranking metric, turned so that lower is better. It is not ``informed`` if the
-    answers are hidden and it is worse than knowing nothing.
+    answers are hidden and it is worse than knowing nothing: then an infinite score is public, without an interval or
+    other metrics.
     """
 
     id: int
@@ -209,48 +207,35 @@ class _Output(NamedTuple):
     badness: float | None
     informed: bool
 
-    @property
-    def evaluations(self) -> dict[str, int]:
-        """The ids of its evaluations by metric."""
-        return {metric: of.id for metric, of in self.figures.items()}
 
-
-# The output whose figures an output shows, and their digits. In place of a score that is not informed, an infinite
-# one is shown, without an interval or other metrics.
-_Shown: TypeAlias = tuple[_Output, Digits]
-
-
-def _shown_in(
+def _public_outputs(
     connection: Connection, settings: BoardSettings, phase: str, test: Test, now: datetime
-) -> dict[int, _Shown]:
-    """Return what the outputs for a test that arrived in a phase show; an output that shows nothing is missing.
+) -> dict[int, _Output]:
+    """Return the output whose figures each output for a test that arrived in a phase shows, if it shows any.
 
     If only the best variant of a submission is shown, but a ladder holds it back, or its own score is not shown, then
     the first variant with a score stands in its place, so that nobody learns which one is the best.
     """
     part, is_decided = settings.part_of(test, phase, now), settings.is_decided(test, phase, now)
-    candidates = list(scored_outputs(connection, settings, phase, test, part))
-    digits = settings.digits_of(test, now)
+    outputs = list(scored_outputs(connection, settings, phase, test, part))
+    digits = settings.digits_of(test, now).score
     public = list(scored_outputs(connection, settings, phase, test, PUBLIC)) if is_decided else []  # grades need them
     if is_decided and settings.finals:
         final = _final_submissions(connection, settings, public)
-        candidates = [one for one in candidates if one.submission in final]
-    firsts = steps = candidates
-    if test.show == BEST:
-        groups = [list(group) for _, group in groupby(candidates, key=lambda one: one.submission)]
-        firsts = [next((one for one in group if one.badness is not None), group[0]) for group in groups]
-        steps = [min(group, key=partial(_rank, digits.score)) for group in groups]
-    climbs = test.ladder and digits.score and not is_decided
-    climbed = _climbed(connection, settings, test, digits.score, steps) if climbs else {}
-    by_id = {step.id: step for step in steps}
-    shown: dict[int, _Shown] = {}
-    for first, step in zip(firsts, steps, strict=True):
-        rung = by_id[climbed.get(step.id, step.id)]
-        if not digits.score or (rung is step and not step.informed):
-            rung = first
-        stands = step if rung is step else first
-        shown[stands.id] = rung, digits
-    return shown
+        outputs = [output for output in outputs if output.submission in final]
+    ladders = dict[int, Ladder]()
+    by_id: dict[int, _Output] = {}
+    for _, group in groupby(outputs, key=attrgetter("submission" if test.show == BEST else "id")):
+        variants = list(group)
+        best = source = min(variants, key=partial(_rank, digits))
+        first = next((output for output in variants if output.badness is not None), variants[0])
+        if test.ladder and digits and not is_decided:
+            ladder = ladders.setdefault(best.climber, Ladder(fall=test.step, digits=digits))
+            source = _climb(connection, settings, ladder, best)
+        if not digits or (source is best and not best.informed):
+            source = first
+        by_id[best.id if source is best else first.id] = source
+    return by_id
 
 
 def _final_submissions(connection: Connection, settings: BoardSettings, public: Iterable[_Output]) -> set[int]:
@@ -261,14 +246,13 @@ def _final_submissions(connection: Connection, settings: BoardSettings, public: 
     """
     query = select(Submissions.id).where(Submissions.final.is_not(None)).order_by(Submissions.final, Submissions.id)
     named = list(connection.execute(query).scalars())
-    by_climber: dict[int, dict[int, tuple[bool, bool, float]]] = {}
-    for output in public:
-        ranks, rank = by_climber.setdefault(output.climber, {}), _rank(MAX_DIGITS, output)
-        ranks[output.submission] = min(rank, ranks.get(output.submission, rank))
+    by_climber = defaultdict[int, list[int]](list)
+    for output in sorted(public, key=partial(_rank, MAX_DIGITS)):
+        by_climber[output.climber].append(output.submission)
     final: set[int] = set()
-    for ranks in by_climber.values():
-        own = [one for one in named if one in ranks]
-        final.update((own or sorted(ranks, key=ranks.__getitem__))[: settings.finals])
+    for sent in by_climber.values():
+        chosen = [submission for submission in named if submission in sent]
+        final.update((chosen or list(dict.fromkeys(sent)))[: settings.finals])
     return final
 
 
@@ -281,16 +265,13 @@ def scored_outputs(
     """
     is_in_phase = order.bound(order.IN_PHASE, settings, phase)
     climber = case((Submissions.baseline, -Submissions.id), else_=Submissions.submitter_id).label("climber")
-    columns = (Evaluations[name] for name in WHOLE) if part else ()
     query = (
         select(
-            Scores.output_id,
+            *pick(Scores, "output_id evaluation_id metric"),
             Submissions.id,
             climber,
-            Scores.metric,
-            Scores.evaluation_id,
             *pick(Evaluations, "score low high"),
-            *columns,
+            *(Evaluations[name] for name in WHOLE if name != "metric"),
         )
         .join_from(scores, outputs, Outputs.id == Scores.output_id)
         .join(submissions, Submissions.id == Outputs.submission_id)
@@ -301,20 +282,19 @@ def scored_outputs(
     )
     floor = None if test.visible else uninformed_score(settings.metric)
     sign = metric_of(settings.metric).measure.sign
-    by_output = groupby(connection.execute(query), key=lambda row: row.output_id)
-    rows = {output: {row.metric: row for row in own} for output, own in by_output}
-    if part:
-        figures = part_figures(connection, settings, test, part, rows)
-    else:
-        figures = {output: {one.metric: Figures(*one[4:8]) for one in own.values()} for output, own in rows.items()}
+    by_output = groupby(connection.execute(query), key=attrgetter("output_id"))
+    rows: dict[int, dict[str, Any]] = {output: {row.metric: row for row in group} for output, group in by_output}
+    of_part = part_figures(connection, settings, test, part, rows) if part else {}
     for output, by_metric in rows.items():
-        first, ranking = next(iter(by_metric.values())), figures[output].get(settings.metric)
+        first = next(iter(by_metric.values()))
+        figures = of_part[output] if part else {metric: Figures.of(row) for metric, row in by_metric.items()}
+        ranking = figures.get(settings.metric)
         badness = None if ranking is None or ranking.score is None else sign * ranking.score
         yield _Output(
             id=output,
             submission=first.id,
             climber=first.climber,
-            figures=figures[output],
+            figures=figures,
             badness=badness,
             informed=floor is None or badness is None or badness - sign * floor <= NOISE * abs(floor),
         )
@@ -329,39 +309,31 @@ def _rank(digits: int, output: _Output) -> tuple[bool, bool, float]:
     return badness is None, badness is not None and math.isinf(badness), badness or 0.0
 
 
-def _climbed(
-    connection: Connection, settings: BoardSettings, test: Test, digits: int, steps: Sequence[_Output]
-) -> dict[int, int]:
-    """Climb the ladders of a table; return the id of the output that each step shows.
+def _climb(connection: Connection, settings: BoardSettings, ladder: Ladder, step: _Output) -> _Output:
+    """Climb a ladder; return the output whose figures a step shows.
 
     A step without a score, or whose score is worse than that of knowing nothing, never moves a ladder. A metric that
     is not made of losses has the logarithm of the score's distance from the best one in their place or, if there is
     no best one, of its size, with its sign.
     """
-    import numpy as np
+    badness, measure = step.badness, metric_of(settings.metric).measure
+    if badness is None:
+        return step
+    if not step.informed:
+        return ladder.shown or step
 
-    measure, ladders = metric_of(settings.metric).measure, dict[int, Ladder]()
-    columns = select(*pick(Evaluations, "lines losses documents"))
-    shown: dict[int, int] = {}
-    for step in steps:
-        ladder = ladders.setdefault(step.climber, Ladder(fall=test.step, digits=digits))
-        badness = step.badness
-        if badness is None:
-            shown[step.id] = step.id
-            continue
-        if not (step.informed and ladder.may_move(badness)):
-            shown[step.id] = step.id if ladder.shown is None else ladder.shown
-            continue
+    def read() -> tuple[Losses, Documents | None]:
+        import numpy as np
+
+        columns = select(*pick(Evaluations, "lines losses documents"))
         row = connection.execute(columns.where(Evaluations.id == step.figures[settings.metric].id)).one()
-        documents = None
         if measure.of_losses and row.losses is not None:
-            documents = unpack_documents(row.documents, row.lines)
-            losses = np.array(unpack(row.losses, row.lines)[0])
-        elif math.isinf(measure.best):
-            losses = np.arcsinh([badness])
-        else:
-            losses = np.log([max(abs(badness - measure.sign * measure.best), SMALLEST)])
-        shown[step.id] = ladder.climb(step.id, losses, badness, documents)
+            return np.array(unpack(row.losses, row.lines)[0]), unpack_documents(row.documents, row.lines)
+        if math.isinf(measure.best):
+            return np.arcsinh([badness]), None
+        return np.log([max(abs(badness - measure.sign * measure.best), SMALLEST)]), None
+
+    shown: _Output = ladder.climb(step, badness, read)
     return shown
 
 
