@@ -143,7 +143,7 @@ def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_addr
     expect(rows).to_contain_text("a bigram")
     ask(f"Withdraw {codes[0]}")
     fill("The reason, for organisers", "a copy")
-    page.get_by_label("it disappears from the leaderboards and pages").press("Space")
+    page.get_by_label("its score disappears from the tables, and it is listed as withdrawn").press("Space")
     press(f"Withdraw {codes[0]}")
     expect(rows.locator(".state")).to_have_text("withdrawn")
     look()

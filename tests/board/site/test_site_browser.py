@@ -206,7 +206,7 @@ def test_two_submissions_side_by_side(open_page):
     page = open_page("compare.test-A.html")
     place = page.locator("#side-by-side")
     assert "They are not significantly different." in place.inner_text()
-    page.get_by_label("Another").select_option(index=10)
+    page.get_by_label("Second").select_option(index=10)
     assert "They are significantly different." in place.inner_text()
     first = place.locator("thead th").all_inner_texts()
     codes = page.evaluate("location.hash").removeprefix("#").split(",")
@@ -221,7 +221,7 @@ def test_a_submissions_page_leads_to_the_comparison(open_page, site):
     page = open_page(f"submissions/{path.name}")
     page.get_by_role("link", name="the first, ").first.click()
     page.wait_for_load_state()
-    chosen = page.get_by_label("One").evaluate("select => select.selectedIndex")
+    chosen = page.get_by_label("First").evaluate("select => select.selectedIndex")
     assert chosen > 0
     assert path.stem in page.evaluate(f"document.querySelectorAll('table.compared tbody tr')[{chosen}].dataset.code")
 
