@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TypeAlias
 
 from sqlalchemy import Connection, exists, select
 
-from geval_py.board.database.schema import RECEIVED, Evaluations, Submissions, Submitters, submissions, submitters
+from geval_py.board.database.schema import RECEIVED, Evaluations, Submissions, Submitters, submitters
 from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded
 from geval_py.board.people import schema
@@ -16,7 +17,7 @@ from geval_py.board.people.store import accounts_of
 from geval_py.board.ranking.disclosure import disclosed, scored_outputs
 from geval_py.board.ranking.leaderboard import standings_on
 from geval_py.board.ranking.order import SUBMITTER, bounds
-from geval_py.board.ranking.views import Entry, Standings
+from geval_py.board.ranking.views import Standings
 from geval_py.board.settings import AFTER, PRIVATE, PUBLIC, BoardSettings
 from geval_py.tables.table import Table, named_columns
 from geval_py.text import natural_order, words
@@ -25,7 +26,7 @@ COLUMNS = words("name email student_id team public private place late final")
 
 
 def grades(board: Board, test: str | None = None, *, phase: str | None = None, now: datetime) -> Table:
-    """Return the grades of a test (default: the first) in a phase (default: the present one, or the last deadline's).
+    """Return the grades of a test in a phase; the defaults are those of a leaderboard.
 
     Who was invited until the deadline of the phase has a row, also if they left afterwards, with the team that they
     were in then. It has a name and an address, the team's best scores on the public and on the private part, with all
@@ -36,72 +37,55 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
     Raises UsageError for an unknown test or phase, StoreError.
     """
     settings = board.settings
-    named = select(Submitters.name, Submissions.code).join_from(submissions, submitters)
-    named = named.where(Submissions.final.is_not(None)).order_by(Submissions.final, Submissions.id)
+    is_final = select(Submissions.submitter_id, Submissions.code).where(Submissions.final.is_not(None))
     is_graded = exists().where(Submissions.submitter_id == Submitters.id, ~Submissions.baseline, *RECEIVED)
     with disclosed(board, now) as connection:
-        last = settings.deciding_phase(test or settings.tests[0].name)
-        if phase is None and last is not None and settings.phase_of(now) == AFTER:
-            phase = last.name
-        shown = standings_on(connection, settings, test, phase=phase, by=SUBMITTER, now=now)
-        results, late = _results(connection, shown), dict[str, _Result]()
-        if settings.phases and shown.phase != AFTER:
-            after = standings_on(connection, settings, shown.test, phase=AFTER, by=SUBMITTER, now=now)
-            late = _results(connection, after)
-        public = _public_scores(connection, settings, shown, now)
-        finals: dict[str, list[str]] = {}
-        for team, code in connection.execute(named):
-            finals.setdefault(team, []).append(code)
-        teams = {casefolded(name): name for name in connection.execute(select(Submitters.name)).scalars()}
-        graded = list(connection.execute(select(Submitters.name).where(is_graded)).scalars())
-    until = bounds(settings, shown.phase)[1]
+        table = standings_on(connection, settings, test, phase=phase, by=SUBMITTER, now=now)
+        entries = table.entries
+        if settings.phases and table.phase != AFTER:
+            entries += standings_on(connection, settings, table.test, phase=AFTER, by=SUBMITTER, now=now).entries
+        scored = select(Evaluations.id, Evaluations.score)
+        scored = scored.where(Evaluations.id.in_([entry.output.evaluation_id for entry in entries]))
+        exact = {row.id: row.score for row in connection.execute(scored)}
+        keys = {row.id: row.key for row in connection.execute(select(submitters))}
+        public = _public_scores(connection, settings, table, keys, now)
+        finals = defaultdict[str, list[str]](list)
+        for row in connection.execute(is_final.order_by(Submissions.final, Submissions.id)):
+            finals[keys[row.submitter_id]].append(row.code)
+        graded = connection.execute(select(submitters).where(is_graded)).all()
+    by_team = {casefolded(one.submitter): one for one in reversed(entries) if not one.submission.baseline}
+    until = bounds(settings, table.phase)[1]
     with accounts_of(board).reading() as accounts:
         members = members_at(accounts, min(now, until))
     people = [
         (one.name, one.email, one.student_id, team) for one, team in members if team or one.role == schema.SUBMITTER
     ]
     with_people = {casefolded(team) for *_, team in people if team}
-    people += [(name, "", "", name) for name in graded if casefolded(name) not in with_people]
+    people += [(row.name, "", "", row.name) for row in graded if row.key not in with_people]
     rows = []
     for person in sorted(people, key=lambda person: (natural_order(person[3]), natural_order(person[0]))):
-        name = teams.get(casefolded(person[3]), "") if person[3] else ""
-        entry, score = results.get(name, (None, None))
-        is_late = entry is None and name in late
-        if is_late:
-            score = late[name][1]
-        is_extended = entry is not None and entry.submission.arrived > until
-        scores = (public.get(name), score) if shown.part == PRIVATE else (score, None)
-        place = None if entry is None else entry.place
-        marks = "late" if is_late else "extended" if is_extended else ""
-        rows.append((*person, *scores, place, marks, " ".join(finals.get(name, ()))))
+        team = casefolded(person[3]) if person[3] else ""
+        score, place, remark = None, None, ""
+        if entry := by_team.get(team):
+            score, place = exact.get(entry.output.evaluation_id), entry.place
+            if entry.submission.phase != table.phase:
+                place, remark = None, "late"
+            elif entry.submission.arrived > until:
+                remark = "extended"
+        scores = (public.get(team), score) if table.part == PRIVATE else (score, None)
+        rows.append((*person, *scores, place, remark, " ".join(finals[team])))
     return Table(named_columns(COLUMNS), rows)
 
 
-# The entry of a team, and its score with all digits
-_Result: TypeAlias = "tuple[Entry, float | None]"
-
-
-def _results(connection: Connection, standings: Standings) -> dict[str, _Result]:
-    """Return the results of a leaderboard by the names of the submitters, without baselines."""
-    entries = [entry for entry in standings.entries if not entry.submission.baseline]
-    ids = [entry.output.evaluation_id for entry in entries]
-    rows = connection.execute(select(Evaluations.id, Evaluations.score).where(Evaluations.id.in_(ids)))
-    exact = {row.id: row.score for row in rows}
-    return {entry.submitter: (entry, exact.get(entry.output.evaluation_id)) for entry in entries}
-
-
 def _public_scores(
-    connection: Connection, settings: BoardSettings, shown: Standings, now: datetime
+    connection: Connection, settings: BoardSettings, standings: Standings, keys: Mapping[int, str], now: datetime
 ) -> dict[str, float | None]:
-    """Return the best score on the public part by the name of a submitter, once the private part is shown."""
-    own = settings.in_phase(shown.phase)
-    test = own.test(shown.test)
-    if test is None or not own.is_decided(test, shown.phase, now):
+    """Return the best score on the public part by the key of a submitter, once the private part is shown."""
+    in_phase = settings.in_phase(standings.phase)
+    test = in_phase.test(standings.test)
+    if test is None or not in_phase.is_decided(test, standings.phase, now):
         return {}
-    names = {row.id: row.name for row in connection.execute(select(submitters))}
-    outputs = [one for one in scored_outputs(connection, own, shown.phase, test, PUBLIC) if one.badness is not None]
-    scores: dict[str, float | None] = {}
-    for one in sorted(outputs, key=lambda one: one.badness or 0.0):
-        if one.informed and one.climber in names:
-            scores.setdefault(names[one.climber], one.figures[settings.metric].score)
-    return scores
+    outputs = scored_outputs(connection, in_phase, standings.phase, test, PUBLIC)
+    scored = [one for one in outputs if one.badness is not None and one.informed and one.climber in keys]
+    worst_first = sorted(scored, key=lambda one: one.badness or 0.0, reverse=True)
+    return {keys[one.climber]: one.figures[settings.metric].score for one in worst_first}

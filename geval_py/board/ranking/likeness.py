@@ -18,9 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from geval_py.board.database.schema import (
     SCORED,
@@ -96,19 +97,15 @@ def likenesses(connection: Connection, settings: BoardSettings) -> Iterator[Like
         .order_by(Submissions.arrived.desc(), Outputs.id)
     )
     for test in settings.tests:
-        by_lines: dict[int, list[Any]] = {}
-        for row in connection.execute(query.where(Outputs.test == test.name).limit(MAX_OUTPUTS)):
-            by_lines.setdefault(row.lines, []).append(row)
-        pairs = [pair for rows in by_lines.values() for pair in _alike(test.name, rows, tolerance)]
-        pairs.sort(key=lambda pair: (pair.same / pair.lines, pair.correlation), reverse=True)
-        seen: set[tuple[str, str]] = set()
-        for pair in pairs:
-            if (pair.one, pair.other) not in seen and len(seen) < MAX_PAIRS:
-                seen.add((pair.one, pair.other))
-                yield pair
+        rows = connection.execute(query.where(Outputs.test == test.name).limit(MAX_OUTPUTS)).all()
+        pairs = _alike(test.name, [row for row in rows if row.lines == rows[0].lines], tolerance)
+        most_alike: dict[tuple[str, str], Likeness] = {}  # of the outputs of two submissions
+        for pair in sorted(pairs, key=lambda pair: (pair.same, pair.correlation), reverse=True):
+            most_alike.setdefault((pair.one, pair.other), pair)
+        yield from islice(most_alike.values(), MAX_PAIRS)
 
 
-def _alike(test: str, rows: Sequence[Row[Any]], tolerance: float) -> Iterator[Likeness]:
+def _alike(test: str, rows: Sequence[Any], tolerance: float) -> Iterator[Likeness]:
     """Yield the pairs that are much alike, of outputs with the same number of lines."""
     import numpy as np
 

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
+from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, Row, insert, select
@@ -73,17 +74,11 @@ def part_figures(
 
     An output whose whole score has no losses has none.
     """
-    keys = dict[tuple[int, str], tuple[str, ...]]()
-    for output, own in wholes.items():
-        for metric in metrics_of(settings, test):
-            if metric in own:
-                whole = own[metric]
-                made_with = (whole.reference, part, repr(test.split), str(settings.seed), test.documents)
-                reference = sha256("\n".join(made_with).encode()).hexdigest()
-                keys[output, metric] = whole.test, whole.output_sha256, reference, metric, whole.version
-    query = select(*pick(Evaluations, "id score low high"), *(Evaluations[name] for name in KEY))
-    rows = connection.execute(query.where(Evaluations.reference.in_({key[2] for key in keys.values()})))
-    stored = {tuple(row[4:]): Figures(*row[:4]) for row in rows}
+
+    @cache
+    def reference_of(whole: str) -> str:
+        made_with = (whole, part, repr(test.split), str(settings.seed), test.documents)
+        return sha256("\n".join(made_with).encode()).hexdigest()
 
     @cache
     def places_of(packed: bytes | None, lines: int) -> list[int]:
@@ -93,26 +88,31 @@ def part_figures(
         public = public_lines([str(document) for document in of_line], test.split, f"{settings.seed} {test.name}")
         return [line for line in range(lines) if (line in public) == (part == PUBLIC)]
 
+    references = {reference_of(row.reference) for by_metric in wholes.values() for row in by_metric.values()}
+    query = select(*pick(Evaluations, "id score low high"), *(Evaluations[name] for name in KEY))
+    rows = connection.execute(query.where(Evaluations.reference.in_(references)))
+    stored = {tuple(row[4:]): Figures(*row[:4]) for row in rows}
     by_output: dict[int, dict[str, Figures]] = {output: {} for output in wholes}
-    for (output, metric), key in keys.items():
-        whole, ranking = wholes[output][metric], wholes[output].get(settings.metric)
-        if key not in stored and ranking is not None:
-            of_whole = select(Evaluations.losses, Evaluations.documents).where(
-                Evaluations.id == ranking.evaluation_id
-            )
-            losses, packed = connection.execute(of_whole).one()
+    for (output, by_metric), metric in product(wholes.items(), metrics_of(settings, test)):
+        whole, ranking = by_metric.get(metric), by_metric.get(settings.metric)
+        if whole is None or ranking is None:
+            continue
+        key = whole.test, whole.output_sha256, reference_of(whole.reference), metric, whole.version
+        if key not in stored:
+            of_whole = select(Evaluations.losses, Evaluations.documents)
+            losses, packed = connection.execute(of_whole.where(Evaluations.id == ranking.evaluation_id)).one()
             places = places_of(packed, ranking.lines)
-            if losses is not None and places:
-                statistics = LineStatistics(unpack(losses, ranking.lines)).only(places)
-                documents, score = unpack_documents(packed, ranking.lines), metric_of(metric).value(statistics)
-                values: dict[str, Any] = dict(zip(KEY, key, strict=True))
-                values |= {"lines": statistics.lines, "score": None if math.isnan(score) else score}
-                if metric == settings.metric:
-                    documents = documents and documents.only(places)
-                    values |= line_values(metric_of(metric), statistics, documents, settings.seed)
-                new = insert(evaluations).values(**values, signature=whole.signature, made=whole.made)
-                number = connection.execute(new.returning(Evaluations.id)).scalar_one()
-                stored[key] = Figures(number, *(values.get(name) for name in ("score", "low", "high")))
-        if key in stored:
-            by_output[output][metric] = stored[key]
+            if losses is None or not places:
+                continue
+            statistics = LineStatistics(unpack(losses, ranking.lines)).only(places)
+            documents, score = unpack_documents(packed, ranking.lines), metric_of(metric).value(statistics)
+            values: dict[str, Any] = dict(zip(KEY, key, strict=True))
+            values |= {"lines": statistics.lines, "score": None if math.isnan(score) else score}
+            if metric == settings.metric:
+                documents = documents and documents.only(places)
+                values |= line_values(metric_of(metric), statistics, documents, settings.seed)
+            new = insert(evaluations).values(**values, signature=whole.signature, made=whole.made)
+            number = connection.execute(new.returning(Evaluations.id)).scalar_one()
+            stored[key] = Figures(number, *(values.get(name) for name in ("score", "low", "high")))
+        by_output[output][metric] = stored[key]
     return by_output

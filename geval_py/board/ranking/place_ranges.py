@@ -9,13 +9,14 @@ undisclosed digits.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
-from geval_py.board.database.schema import Evaluations, pick
+from geval_py.board.database.schema import Evaluations, evaluations
 from geval_py.board.settings import BoardSettings, metric_of
 from geval_py.board.submission import unpack, unpack_documents
 from geval_py.explaining.significance import LEVEL, undistinguished_groups
@@ -24,6 +25,7 @@ from geval_py.tables.numbers import significant
 
 if TYPE_CHECKING:
     from geval_py.board.ranking.views import Standings
+    from geval_py.explaining.statistics import LineSample
 
 MAX_SPREAD = 20  # evaluations, whose lines show how far equally good ones are apart
 
@@ -36,53 +38,35 @@ def compare_pairs(
     Pairs scored with different answers, or without stored losses, get p = 1. So do pairs whose mean losses say the
     contrary of their scores, as those of a metric that averages over classes may: what is stored are the losses.
     """
-    from geval_py.explaining.statistics import Estimator, pair_tests, sample_of
+    from geval_py.explaining.statistics import Estimator, pair_tests
 
-    ids = sorted({evaluation for pair in pairs for evaluation in pair})
-    query = select(
-        *pick(Evaluations, "id score reference metric lines losses documents"),
-    ).where(Evaluations.losses.is_not(None), Evaluations.id.in_(ids))
-    rows = {row.id: row for row in connection.execute(query)}
-    metric = metric_of(settings.metric)
-    same_answers: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for row in rows.values():
-        same_answers[row.reference, row.metric, row.lines].append(row.id)
+    same_answers = defaultdict[tuple[Any, ...], list[Row[Any]]](list)
+    for row in _evaluations(connection, {evaluation for pair in pairs for evaluation in pair}):
+        same_answers[row.reference, row.metric, row.lines].append(row)
     p_values: dict[tuple[int, int], float] = {}
-    for together in same_answers.values():
-        place = {evaluation: n for n, evaluation in enumerate(together)}
-        statistics = [LineStatistics(unpack(rows[one].losses, rows[one].lines)) for one in together]
+    for rows in same_answers.values():
+        place = {row.id: n for n, row in enumerate(rows)}
         tested = {(place[a], place[b]): (a, b) for a, b in pairs if a in place and b in place}
-        documents = unpack_documents(rows[together[0]].documents, statistics[0].lines)
-        sample = sample_of(metric, statistics, None if documents is None else documents.of_line)
-        tests = pair_tests(Estimator(sample, settings.samples, settings.seed), tested)
+        tests = pair_tests(Estimator(_sample(settings, rows), settings.samples, settings.seed), tested)
         p_values |= {tested[pair]: test.p_value for pair, test in tests.items()}
     for one, other in pairs:
         p_value = p_values.get((one, other), 1.0)
         yield {"one_id": one, "other_id": other, "p": p_value, "samples": settings.samples, "seed": settings.seed}
 
 
-def with_note_on_choice(connection: Connection, settings: BoardSettings, standings: Standings) -> Standings:
-    """Add a note on how good the best entry looks by chance; it tells of the lines, so their answers are public."""
-    from geval_py.explaining.statistics import optimism, sample_of
+def _evaluations(connection: Connection, ids: Collection[int | None]) -> Sequence[Row[Any]]:
+    """Return the evaluations with some ids that have losses, by id."""
+    query = select(evaluations).where(Evaluations.losses.is_not(None), Evaluations.id.in_(ids))
+    return connection.execute(query.order_by(Evaluations.id)).all()
 
-    metric = metric_of(settings.metric)
-    ranked = [entry.output.evaluation_id for entry in standings.entries if entry.place is not None]
-    query = select(*pick(Evaluations, "reference lines losses documents")).where(
-        Evaluations.id.in_(ranked[:MAX_SPREAD])
-    )
-    rows = [row for row in connection.execute(query) if row.losses is not None]
-    if not standings.digits or len({(row.reference, row.lines) for row in rows}) != 1 or len(rows) < 2:
-        return standings
-    lines, statistics = rows[0].lines, [LineStatistics(unpack(row.losses, row.lines)) for row in rows]
-    documents = unpack_documents(rows[0].documents, lines)
-    sample = sample_of(metric, statistics, None if documents is None else documents.of_line)
-    if not (seeming := optimism(sample, len(ranked))):
-        return standings
-    note = (
-        f"of {len(ranked)} equally good entries, the best would seem better than their mean by "
-        f"{significant(seeming, 2)} {metric.measure.unit}, by chance"
-    )
-    return replace(standings, notes=(*standings.notes, note))
+
+def _sample(settings: BoardSettings, rows: Sequence[Row[Any]]) -> LineSample:
+    """Return the sample of evaluations with the same answers, from which statistics draw."""
+    from geval_py.explaining.statistics import sample_of
+
+    statistics = [LineStatistics(unpack(row.losses, row.lines)) for row in rows]
+    documents = unpack_documents(rows[0].documents, rows[0].lines)
+    return sample_of(metric_of(settings.metric), statistics, None if documents is None else documents.of_line)
 
 
 class Method(NamedTuple):
@@ -95,18 +79,30 @@ class Method(NamedTuple):
 def method_of(connection: Connection, settings: BoardSettings, standings: Standings) -> Method | None:
     """Return how the entries of a leaderboard are compared; None if they are not."""
     from geval_py.explaining.comparison import test_method
-    from geval_py.explaining.statistics import sample_of
 
-    first = next((entry.output.evaluation_id for entry in standings.entries if entry.place is not None), None)
-    query = select(*pick(Evaluations, "lines losses documents")).where(Evaluations.losses.is_not(None))
-    row = connection.execute(query.where(Evaluations.id == first)).first()
-    if row is None:
+    placed = (entry.output.evaluation_id for entry in standings.entries if entry.place is not None)
+    rows = _evaluations(connection, set(islice(placed, 1)))
+    if not rows:
         return None
-    documents = unpack_documents(row.documents, row.lines)
-    statistics = LineStatistics(unpack(row.losses, row.lines))
-    sample = sample_of(metric_of(settings.metric), [statistics], None if documents is None else documents.of_line)
-    units = "lines" if documents is None else "documents"
-    return Method(test_method(sample, settings.samples, settings.seed), units)
+    name = test_method(_sample(settings, rows), settings.samples, settings.seed)
+    return Method(name, "lines" if rows[0].documents is None else "documents")
+
+
+def with_note_on_choice(connection: Connection, settings: BoardSettings, standings: Standings) -> Standings:
+    """Add a note on how good the best entry looks by chance; it tells of the lines, so their answers are public."""
+    from geval_py.explaining.statistics import optimism
+
+    placed = [entry.output.evaluation_id for entry in standings.entries if entry.place is not None]
+    rows = _evaluations(connection, set(placed[:MAX_SPREAD]))
+    if not standings.digits or len({(row.reference, row.lines) for row in rows}) != 1 or len(rows) < 2:
+        return standings
+    if not (seeming := optimism(_sample(settings, rows), len(placed))):
+        return standings
+    note = (
+        f"of {len(placed)} equally good entries, the best would seem better than their mean by "
+        f"{significant(seeming, 2)} {standings.unit}, by chance"
+    )
+    return replace(standings, notes=(*standings.notes, note))
 
 
 class Position(NamedTuple):
@@ -124,43 +120,38 @@ def positions(
 
     ``p_values`` of pairs of evaluations come in ascending order; a missing pair has p = 1.
     """
-    pairs = list(told_apart(ranked, p_values))
+    pairs = list(distinct_pairs(ranked, p_values))
     sizes = Counter(score for score, _ in ranked)
-    told = Counter((ranked[one][0], ranked[other][0]) for one, other in pairs)
+    scores = Counter((ranked[one][0], ranked[other][0]) for one, other in pairs)
     distinct = frozenset(
         (one, other)
         for one, other in pairs
-        if told[ranked[one][0], ranked[other][0]] == sizes[ranked[one][0]] * sizes[ranked[other][0]]
+        if scores[ranked[one][0], ranked[other][0]] == sizes[ranked[one][0]] * sizes[ranked[other][0]]
     )
-    better, worse = [0] * len(ranked), [0] * len(ranked)
-    for one, other in distinct:
-        worse[one] += 1
-        better[other] += 1
-    groups: list[list[int]] = [[] for _ in ranked]
-    together = undistinguished_groups(len(ranked), distinct) if distinct else [tuple(range(len(ranked)))]
-    for number, group in enumerate(together):
-        for one in group:
-            groups[one].append(number)
-    return [Position(1 + better[n], of - worse[n], tuple(groups[n])) for n in range(len(ranked))]
+    worse, better = (Counter(pair[end] for pair in distinct) for end in (0, 1))
+    groups = list(map(set, undistinguished_groups(len(ranked), distinct)))
+    return [
+        Position(1 + better[n], of - worse[n], tuple(number for number, group in enumerate(groups) if n in group))
+        for n in range(len(ranked))
+    ]
 
 
-def told_apart(
+def distinct_pairs(
     ranked: Sequence[tuple[float | None, int]], p_values: Iterable[Sequence[Any]]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of entries, as indexes, that can be told apart.
+    """Yield the pairs of entries, as indexes, that differ significantly and in their shown scores.
 
     Holm's correction multiplies each p-value, in ascending order, by the number of pairs left; when the product
-    reaches the level, this pair and all later ones cannot be told apart, so the loop ends.
+    reaches the level, this pair and all later ones do not differ significantly, so the loop ends.
     """
     left = len(ranked) * (len(ranked) - 1) // 2
-    by_evaluation: dict[int, list[int]] = {}
+    by_evaluation = defaultdict[int, list[int]](list)
     for number, (_, evaluation) in enumerate(ranked):
-        by_evaluation.setdefault(evaluation, []).append(number)
+        by_evaluation[evaluation].append(number)
     for one, other, p_value in p_values:
-        for a in by_evaluation.get(one, ()):
-            for b in by_evaluation.get(other, ()):
-                if ranked[a][0] != ranked[b][0]:
-                    if left * p_value >= LEVEL:
-                        return
-                    yield (a, b) if a < b else (b, a)
-                    left -= 1
+        for a, b in product(by_evaluation[one], by_evaluation[other]):
+            if ranked[a][0] != ranked[b][0]:
+                if left * p_value >= LEVEL:
+                    return
+                yield min(a, b), max(a, b)
+                left -= 1

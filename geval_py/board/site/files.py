@@ -191,23 +191,19 @@ BEGINNING = "1970-01-01T00:00:00Z"
 
 
 def feed(view: SiteView) -> str:
-    """Write the feed; it has no scores, so it never reveals more than the pages."""
-    address = view.settings.url if urlsplit(view.settings.url).hostname else ""
-    own = identity(view.settings)
+    """Write the feed; it has no scores, so it never reveals more than the pages.
+
+    Without an address of the board, a digest of its title stands in its id.
+    """
+    url = urlsplit(view.settings.url)
+    title = hashlib.sha256(view.settings.title.encode()).hexdigest()[:16]
+    authority = f"tag:{(url.hostname or NOBODY).lower()}"
     return render(
         "feed.xml",
         view=view,
-        base=f"{address.rstrip('/')}/" if address else "",
-        identity=own,
-        tag_of=lambda code, arrived: f"{own.partition(',')[0]},{arrived:%Y-%m-%d}:{code}",
+        base=f"{view.settings.url.rstrip('/')}/" if url.hostname else "",
+        identity=f"{authority},2026:board/{url.path.strip('/') if url.hostname else title}",
+        tag_of=lambda code, arrived: f"{authority},{arrived:%Y-%m-%d}:{code}",
         submissions=[one for one in view.submissions if not one.withdrawn][:MAX_ENTRIES],
         beginning=BEGINNING,
     )
-
-
-def identity(settings: BoardSettings) -> str:
-    """Return the id of the feed; without an address, a digest of the title distinguishes boards."""
-    address = urlsplit(settings.url)
-    title = hashlib.sha256(settings.title.encode()).hexdigest()[:16]
-    name = address.path.strip("/") if address.hostname else title
-    return f"tag:{(address.hostname or NOBODY).lower()},2026:board/{name}"

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from geval_py.board.database.schema import Submissions
 from geval_py.board.ranking import order
-from geval_py.board.ranking.leaderboard import page_columns, standings_document, standings_records
+from geval_py.board.ranking.leaderboard import shown_columns, standings_document, standings_records
 from geval_py.board.ranking.views import Entry, Standings, SubmissionView, submission_views
 from geval_py.board.settings import BoardSettings, moment_text, names_of
 from geval_py.board.site import files, rendering, site_charts
@@ -122,7 +122,7 @@ def leaderboard_pages(frame: Frame, standings: Standings) -> Pages:
             "leaderboard",
             "Leaderboard",
             standings=standings,
-            columns=page_columns(standings),
+            columns=[column for column in shown_columns(standings) if column.style],
             scale=scale,
             bar_width=site_charts.BAR_WIDTH,
             rows=rows,
@@ -192,7 +192,7 @@ def compare_page(view: SiteView, frame: Frame, test: str) -> str:
         "compare",
         "Compare",
         standings=front,
-        columns=page_columns(front),
+        columns=[column for column in shown_columns(front) if column.style],
         entries=entries[:MAX_COMPARED],
         left_out=len(entries[MAX_COMPARED:]),
     )

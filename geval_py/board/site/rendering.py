@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,6 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
 )
 MAX_URL = 500
-TABLE_BOX = '<div class="scroll" role="region" tabindex="0" aria-label="Table">'
 
 
 def figure(value: float | None, digits: int) -> str:
@@ -40,11 +39,7 @@ def figure(value: float | None, digits: int) -> str:
     >>> figure(174.6, 4), figure(170.0, 4), figure(1235000.0, 4), figure(0.0123, 4), figure(None, 4)
     ('174.6', '170.0', '1235000', '0.01230', '–')
     """
-    if value is None or not digits:
-        return "–"
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    return numbers.significant(value, digits).replace("-", "−")
+    return with_signs(numbers.significant(value, digits)) if digits and value is not None else "–"
 
 
 def span(low: float | None, high: float | None, digits: int) -> str:
@@ -55,9 +50,16 @@ def span(low: float | None, high: float | None, digits: int) -> str:
     """
     if low is None or high is None or not digits:
         return ""
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return f"{figure(low, digits)}–{figure(high, digits)}"
-    return "–".join(end.replace("-", "−") for end in numbers.interval(low, high, digits))
+    return with_signs("–".join(numbers.interval(low, high, digits)))
+
+
+def with_signs(text: str) -> str:
+    """Return numbers with the signs of mathematics.
+
+    >>> with_signs("-Infinity")
+    '−∞'
+    """
+    return text.replace("-", "−").replace("Infinity", "∞")
 
 
 def moment(when: datetime) -> str:
@@ -174,7 +176,20 @@ def markdown_html(text: str) -> Markup:
 
     Tables and code stand in boxes that scroll, by keyboard too; styles, which the policy refuses, become classes.
     """
-    return Markup(_markdown().render(text))
+    html = re.sub(' style="text-align:(left|center)"', "", _markdown().render(text))
+    for tag, other in TAGS.items():
+        html = html.replace(tag, other)
+    return Markup(html)
+
+
+TAGS = {  # what Markdown's tags become; its texts have no "<"
+    "<table>": '<div class="scroll" role="region" tabindex="0" aria-label="Table"><table>',
+    "</table>": "</table>\n</div>",
+    "<th>": '<th scope="col">',
+    '<th style="text-align:right">': '<th class="number" scope="col">',
+    '<td style="text-align:right">': '<td class="number">',
+    "<pre>": '<pre tabindex="0">',
+}
 
 
 @cache
@@ -182,27 +197,11 @@ def _markdown() -> MarkdownIt:
     """Return a renderer of Markdown; a link to anything but a web page leads nowhere."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
 
-    def code(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:
-        return f'<pre tabindex="0"><code>{escape(tokens[index].content)}</code></pre>\n'
-
-    def cell(renderer: Any, tokens: Sequence[Token], index: int, *more: Any) -> str:
-        token = tokens[index]
-        token.attrs = {"class": "number"} if "right" in str(token.attrGet("style")) else {}
-        if token.tag == "th":
-            token.attrs["scope"] = "col"
-        return str(renderer.renderToken(tokens, index, *more))
-
     def link(renderer: Any, tokens: Sequence[Token], index: int, *more: Any) -> str:
         url = link_of(str(tokens[index].attrGet("href")))
         tokens[index].attrs = {"href": url, "rel": "nofollow noopener"} if url else {}
         return str(renderer.renderToken(tokens, index, *more))
 
-    rules: dict[str, Callable[..., str]] = {
-        "image": lambda _, tokens, index, *__: str(escape(tokens[index].content)),
-        "table_open": lambda *_: f"{TABLE_BOX}<table>\n",
-        "table_close": lambda *_: "</table>\n</div>\n",
-    }
-    rules |= dict.fromkeys(("fence", "code_block"), code) | dict.fromkeys(("th_open", "td_open"), cell)
-    for name, rule in (rules | {"link_open": link}).items():
-        markdown.add_render_rule(name, rule)
+    markdown.add_render_rule("link_open", link)
+    markdown.add_render_rule("image", lambda _, tokens, index, *__: str(escape(tokens[index].content)))
     return markdown

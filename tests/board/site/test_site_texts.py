@@ -71,7 +71,6 @@ def test_a_deadline_stands_as_a_moment_and_the_time_left_is_for_a_script():
 def test_pages_and_shell_have_one_word_for_groups():
     standings = site_views.view().standings["test-A", ""]
     assert "group" in {column.heading for column in leaderboard.shown_columns(standings)}
-    assert "group" in {column.heading for column in leaderboard.page_columns(standings)}
     for path, text in html_of(made(site_views.view())).items():
         assert "cluster" not in Reader(text).words.lower(), path
 
