@@ -23,17 +23,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime, tzinfo
-from functools import partial
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from geval_py.board import strict_yaml
-from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
+from geval_py.errors import ConfigError, SchemeError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.reading.files import naming
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.base import Metric
@@ -47,7 +48,6 @@ MAX_DIGITS, MAX_NUMBER = 15, 10**15
 VARIANTS = 5  # the default number of outputs for one test
 DIGITS = 4  # the default number of significant digits of a score
 STEP = 0.1  # nats: 10 % of a perplexity
-T = TypeVar("T")
 _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
 
 
@@ -61,29 +61,15 @@ def _metric(written: str) -> str:
     return written
 
 
-def _zone(written: str) -> tzinfo:
-    try:
-        return ZoneInfo(written)
-    except (LookupError, OSError, ValueError) as error:
-        raise ValueError("must be a time zone, such as Europe/Warsaw or UTC") from error
-
-
 def moment_of(written: str) -> datetime:
     """Parse a moment with its zone, and convert it to UTC; the text of a ValueError shows three correct forms."""
     day, _, zone = written.strip().rpartition(" ")
-    try:
-        named = ZoneInfo(zone) if "/" in zone or zone == "UTC" else None
-    except (LookupError, OSError, ValueError):
-        named = None
-    try:
-        moment = datetime.fromisoformat(written.strip() if named is None else day)
-        in_utc = (moment if named is None else moment.replace(tzinfo=named)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        moment = None
-    if moment is None or (moment.tzinfo is None) == (named is None):
-        what = "is not a time" if moment is None else "has no time zone" if named is None else "has two time zones"
-        raise ValueError(f"`{visible(written)}` {what}; write it as {_MOMENTS}")
-    return in_utc
+    is_named = "/" in zone or zone == "UTC"
+    with suppress(LookupError, OSError, ValueError, OverflowError):
+        moment = datetime.fromisoformat(day if is_named else written.strip())
+        if is_named == (moment.tzinfo is None):
+            return (moment.replace(tzinfo=ZoneInfo(zone)) if is_named else moment).astimezone(UTC)
+    raise ValueError(f"`{visible(written)}` is not a time with one time zone; write it as {_MOMENTS}")
 
 
 def moment_text(moment: datetime) -> str:
@@ -108,6 +94,12 @@ Significant: TypeAlias = Annotated[int, Field(ge=0, le=MAX_DIGITS)]
 Rows: TypeAlias = Literal["best", "all"]
 
 
+def _test_name(name: str) -> str:
+    if os.path.basename(name) != name or name.startswith("."):
+        raise ValueError(f"`{visible(name)}` is not a name of a test set")
+    return name
+
+
 @dataclass(frozen=True, kw_only=True)
 class Test:
     """A test set that submissions are scored on.
@@ -124,15 +116,25 @@ class Test:
 
     __test__ = False  # pytest: this is no test of ours
 
-    name: Text
+    name: Annotated[Text, AfterValidator(_test_name)]
     visible: bool = False
     disclosed: Significant = DIGITS
-    disclosed_after: Significant = DIGITS
+    disclosed_after: Significant | None = None
     ladder: bool = False
     step: Annotated[float, Field(ge=0, allow_inf_nan=False)] = STEP
-    show: Rows = BEST
+    show: Rows | None = None
     split: Annotated[float, BeforeValidator(_share)] = 0.0
     documents: str = ""
+
+    @property
+    def final_digits(self) -> int:
+        """The number of significant digits after the last deadline; by default as before it, 4 if that is 0."""
+        return (self.disclosed or DIGITS) if self.disclosed_after is None else self.disclosed_after
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether all outputs of a submission have public scores, by default those for public answers."""
+        return self.show == ALL or (self.visible and self.show is None)
 
 
 class Digits(NamedTuple):
@@ -193,14 +195,6 @@ def _matching(pattern: str, wrong: str, change: Callable[[str], str] = str) -> A
     return AfterValidator(check)
 
 
-def _distinct(name: str, wrong: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return objects whose attribute ``name`` differs and is not empty; ``wrong`` says what else is wrong."""
-    names = {getattr(value, name) for value in values}
-    if len(names) < len(values) or "" in names:
-        raise ValueError(wrong)
-    return values
-
-
 # An address of a provider is https or, on this machine alone, http.
 _SITE = _matching(
     r"(https://[\w.-]+|http://(localhost|127\.0\.0\.1))(:\d+)?(/[\w.~/-]*)?",
@@ -213,11 +207,6 @@ _DOMAIN = _matching(
     r"\*|[a-z0-9-]+(\.[a-z0-9-]+)+",
     "must list domains of e-mail addresses, such as uni.example, or '*' for all",
     str.lower,
-)
-
-
-_PROVIDERS = partial(
-    _distinct, "slug", "must give each provider a different name, with a letter or digit from a to z or 0 to 9"
 )
 
 
@@ -244,6 +233,13 @@ class Provider:
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
 
+def _distinct(providers: tuple[Provider, ...]) -> tuple[Provider, ...]:
+    slugs = {provider.slug for provider in providers}
+    if len(slugs) < len(providers) or "" in slugs:
+        raise ValueError("must give each provider a different name, with a letter or digit from a to z or 0 to 9")
+    return providers
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mail:
     """A server that takes mail; ``password`` is an environment variable. Without ``tls`` it must be trusted."""
@@ -266,7 +262,7 @@ class ServerSettings:
 
     upload: Positive = 200_000_000
     uploads_an_hour: Positive = 60
-    sign_in: Annotated[tuple[Provider, ...], AfterValidator(_PROVIDERS)] = ()
+    sign_in: Annotated[tuple[Provider, ...], AfterValidator(_distinct)] = ()
     open: tuple[Annotated[str, _DOMAIN], ...] = ()
     mail: Mail | None = None
 
@@ -276,31 +272,24 @@ class ServerSettings:
         >>> ServerSettings(open=("uni.example",)).is_open_to("anna@Uni.example")
         True
         """
-        return bool(email) and any(one in (ANYBODY, email.rpartition("@")[2].lower()) for one in self.open)
+        return bool(email) and not {ANYBODY, email.rpartition("@")[2].lower()}.isdisjoint(self.open)
 
 
 # The board
 
 
 def _named_tests(written: Any) -> Any:
-    """Return a list of the tests, with their names, and defaults that depend on other values."""
+    """Return a list of the tests, which have their names."""
     if not isinstance(written, dict) or not written:
         raise ValueError("must name the test sets: test-A: {disclosed: 4}")
-    tests = []
-    for name, values in written.items():
-        values = {} if values == "" else values
+    tests = [values or strict_yaml.Keys() for values in written.values()]
+    for name, values in zip(written, tests, strict=True):
         if isinstance(values, dict):
-            digits = values.get("disclosed", DIGITS)
-            is_public = values.get("visible") in ("true", "True", "yes", "on")
-            defaults = {"disclosed_after": DIGITS if digits == "0" else digits, "show": ALL if is_public else BEST}
-            values = {"name": name, **defaults, **values}
-        tests.append(values)
+            values["name"] = name
     return tests
 
 
 def _checked_test(test: Test) -> Test:
-    if os.path.basename(test.name) != test.name or test.name.startswith("."):
-        raise ValueError(f"`{visible(test.name)}` is not a name of a test set")
     if test.split and test.visible:
         raise ValueError("`split` is for hidden answers: leave out `split` or `visible`")
     return test
@@ -334,7 +323,7 @@ class BoardSettings:
     also: tuple[WrittenMetric, ...] = ()
     tests: Annotated[tuple[Annotated[Test, AfterValidator(_checked_test)], ...], BeforeValidator(_named_tests)]
     phases: tuple[Phase, ...] = ()
-    zone: Annotated[tzinfo, PlainValidator(_zone)] = UTC
+    zone: ZoneInfo = field(default_factory=lambda: ZoneInfo("UTC"))
     submissions_a_day: Natural = 0
     variants: Positive = VARIANTS
     finals: Natural = 0
@@ -380,8 +369,8 @@ class BoardSettings:
         )
         by_name = {one.name: one for one in self.tests}
         tests = (
-            replace(one, disclosed_after=max(one.disclosed_after, phase.disclosed or 0), **test)
-            for one in map(by_name.__getitem__, phase.tests or by_name)
+            replace(one, disclosed_after=max(one.final_digits, phase.disclosed or 0), **test)
+            for one in map(by_name.__getitem__, dict.fromkeys(phase.tests or by_name))
         )
         return replace(self, tests=tuple(tests), **board)
 
@@ -419,7 +408,7 @@ class BoardSettings:
 
     def digits_of(self, test: Test, now: datetime) -> Digits:
         """Return the significant digits of a test that are public now; with a ladder, ends have one fewer."""
-        score = test.disclosed_after if self.phase_of(now) == AFTER else test.disclosed
+        score = test.final_digits if self.phase_of(now) == AFTER else test.disclosed
         return Digits(score=score, ends=max(score - 1, 1) if test.ladder and score else score)
 
 
@@ -430,13 +419,8 @@ def read_settings(path: str) -> BoardSettings:
 
 def read_text(path: str) -> str:
     """Read a small UTF-8 file; raises UnreadableFileError."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except OSError as error:
-        raise UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
-    except UnicodeDecodeError as error:
-        raise UnreadableFileError(path=path, reason="it is not UTF-8 text") from error
+    with naming(path), open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 KEYS = [
@@ -446,20 +430,12 @@ KEYS = [
 ]
 
 
-def _read(kind: type[T], path: str, content: str) -> T:
-    root = strict_yaml.compose(content, path)
-    if root is None:
-        raise ConfigError(path=path, message="the file is empty")
-    settings, problems = strict_yaml.validate(kind, root, keys=KEYS)
-    if settings is None or problems:
-        lines = [f"line {problem.line}: {problem.message}" for problem in problems]
-        raise ConfigError(path=path, message="\n  ".join(lines))
-    return settings
-
-
 def settings_of(path: str, content: str) -> BoardSettings:
     """Parse the content of a board.yaml at a path; raises ConfigError with all errors."""
-    settings = _read(BoardSettings, path, content)
+    settings, wrong = strict_yaml.validate(BoardSettings, strict_yaml.compose(content, path), keys=KEYS)
+    if settings is None or wrong:
+        message = "\n  ".join(f"line {problem.line}: {problem.message}" for problem in wrong)
+        raise ConfigError(path=path, message=message)
     if problems := list(_problems_of(settings)):
         raise ConfigError(path=path, message="\n  ".join(problems))
     folder = os.path.dirname(os.path.abspath(path))
@@ -478,10 +454,9 @@ def _problems_of(settings: BoardSettings) -> Iterator[str]:
     if len({AFTER, *(phase.name for phase in phases)}) <= len(phases):
         yield f"phases must have different names, and none may be called {AFTER}"
     for phase in phases:
-        unknown = [name for name in phase.tests if settings.test(name) is None]
-        if unknown or len(set(phase.tests)) < len(phase.tests):
-            wrong = f"names `{visible(unknown[0])}`, which is not in `tests`" if unknown else "names a test set twice"
-            yield f"the phase `{visible(phase.name)}` {wrong}"
+        for name in phase.tests:
+            if settings.test(name) is None:
+                yield f"the phase `{visible(phase.name)}` names `{visible(name)}`, which is not in `tests`"
     split = [test for test in settings.tests if test.split]
     (scheme,), kind = parse_schemes(settings.metric), metric_of(settings.metric)
     if split and not (kind.is_of_words and kind.measure.of_losses and not scheme.selecting_flags):
@@ -492,7 +467,7 @@ def _problems_of(settings: BoardSettings) -> Iterator[str]:
     if settings.finals and not split:
         yield "`finals` needs a test with `split`, on whose private part final submissions are ranked"
     for test in settings.tests:
-        if test.disclosed_after != (test.disclosed or DIGITS) and not phases:
+        if test.disclosed_after is not None and not phases:
             yield f"`disclosed_after` of {visible(test.name)} needs `phases`: it holds after the last deadline"
 
 

@@ -6,7 +6,7 @@ our words, at the line of the value.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from types import GenericAlias
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,9 +23,11 @@ MESSAGES = {  # by pydantic's types of errors
     "float_parsing": "must be a number",
     "int_parsing": "must be a whole number",
     "missing": "is missing",
+    "string_pattern_mismatch": "must begin with http:// or https://",  # of a link
     "string_too_short": "must not be empty",
     "string_type": "must be a single value",
     "tuple_type": "must be a list: [one, another]",
+    "zoneinfo_str": "must be a time zone, such as Europe/Warsaw or UTC",
 }
 
 PHRASES = {
@@ -47,12 +49,14 @@ class Problem(NamedTuple):
     message: str
 
 
-def compose(text: str, path: str) -> yaml.Node | None:
-    """Parse a text into nodes, without constructing objects; None if it is empty. Raises ConfigError."""
+def compose(text: str, path: str) -> yaml.Node:
+    """Parse a text into nodes, without constructing objects; raises ConfigError."""
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
             raise ConfigError(path=path, message="aliases such as *name are not read")
-        return yaml.compose(text, Loader=yaml.SafeLoader)
+        if root := yaml.compose(text, Loader=yaml.SafeLoader):
+            return root
+        raise ConfigError(path=path, message="the file is empty")
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f"line {mark.line + 1}: "
@@ -60,72 +64,73 @@ def compose(text: str, path: str) -> yaml.Node | None:
         raise ConfigError(path=path, message=f"{where}this is not YAML: {reason}") from error
 
 
-def validate(
-    kind: type[T], root: yaml.Node, *, keys: Collection[str], ignoring: Collection[str] | None = None
-) -> tuple[T | None, list[Problem]]:
-    """Read a dataclass, or return None and all problems.
-
-    ``keys`` are those that an unknown one may be meant to be. With ``ignoring``, unknown keys of the whole document
-    are left out, and so are those that are named.
-    """
+def validate(kind: type[T], root: yaml.Node, *, keys: Collection[str]) -> tuple[T | None, list[Problem]]:
+    """Read a dataclass, or return None and all problems; an unknown key may be meant to be one of ``keys``."""
     from pydantic import ConfigDict, TypeAdapter, ValidationError
 
     problems: list[Problem] = []
-    value = _plain(root, problems)
-    if ignoring is not None and isinstance(value, dict):
-        value = {key: value[key] for key in value if key in keys and key not in ignoring}
+    value = _plain(root, root, problems)
     form: Any = GenericAlias(tuple, (kind,))  # a dataclass takes the configuration of what it is in
     adapter: TypeAdapter[tuple[T]] = TypeAdapter(form, config=ConfigDict(extra="forbid", str_strip_whitespace=True))
     try:
         (settings,) = adapter.validate_python((value,))
     except ValidationError as error:
-        for one in error.errors(include_url=False):
-            problems += _problems_of(root, one, keys)
+        problems += (_problem_of(one, keys) for one in error.errors(include_url=False))
         return None, sorted(problems)
     return settings, problems
 
 
-def _plain(node: yaml.Node, problems: list[Problem]) -> Any:
-    """Return a node as dictionaries, lists and texts."""
+class Text(str):
+    """A text as it is written in a file."""
+
+    line = 1
+
+
+class Items(list[Any]):
+    """A list in a file."""
+
+    line = 1
+
+
+class Keys(dict[str, Any]):
+    """Keys with values in a file."""
+
+    line = 1
+
+
+def _plain(node: yaml.Node, key: yaml.Node, problems: list[Problem]) -> Text | Items | Keys:
+    """Return a node as dictionaries, lists and texts, each with the line of its key."""
+    value: Text | Items | Keys
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, problems) for item in node.value]
-    if not isinstance(node, yaml.MappingNode):
-        return node.value
-    values: dict[str, Any] = {}
-    for key, value in node.value:
-        name = str(key.value)
-        if name in values:
-            problems.append(Problem(key.start_mark.line + 1, name, f"`{visible(name)}` is given twice"))
-        values[name] = _plain(value, problems)
-    return values
+        value = Items(_plain(item, item, problems) for item in node.value)
+    elif isinstance(node, yaml.MappingNode):
+        value = Keys()
+        for name_node, item in node.value:
+            name = Text(name_node.value)
+            name.line = name_node.start_mark.line + 1
+            if name in value:
+                problems.append(Problem(name.line, name, f"`{visible(name)}` is given twice"))
+            value[name] = _plain(item, name_node, problems)
+    else:
+        value = Text(node.value)
+    value.line = key.start_mark.line + 1
+    return value
 
 
-def _problems_of(root: yaml.Node, error: Mapping[str, Any], keys: Collection[str]) -> Iterator[Problem]:
-    """Yield the problem that an error of pydantic is; none at a key that is not written, whose value is a default."""
-    kind, place = error["type"], error["loc"][1:]
-    key = node = root
-    for part in place:
-        if isinstance(node, yaml.SequenceNode):
-            key = node = node.value[part]
-            continue
-        pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        pairs = pairs[part:] if isinstance(part, int) else [pair for pair in pairs if pair[0].value == part]
-        if pairs:
-            key, node = pairs[0]
-        elif kind != "missing" and part != "[key]":
-            return
-    names = [visible(shorten(part)) for part in place if isinstance(part, str) and part != "[key]"]
-    name = names[-1] if names else ""
+def _problem_of(error: Mapping[str, Any], keys: Collection[str]) -> Problem:
+    """Return the problem that an error of pydantic is."""
+    kind = error["type"]
+    section, *names = [part for part in error["loc"][1:] if isinstance(part, str) and part != "[key]"] or [""]
+    name = visible(shorten([section, *names][-1]))
     if kind == "unexpected_keyword_argument":
         meant = nearest(name, keys)
         message = f"unknown key `{name}`; did you mean `{meant}`?" if meant else f"unknown key `{name}`"
         message = f"`{name}` does not belong here" if name in keys else message
-        yield Problem(key.start_mark.line + 1, names[0], message)
-        return
-    told = error["msg"]
-    for phrase, ours in PHRASES.items():
-        told = told.replace(phrase, ours)
-    message = str(error["ctx"]["error"]) if kind == "value_error" else MESSAGES.get(kind, told)
-    if not message.startswith("`"):
-        message = f"`{name}` {message}" if name else f"the file {message}"
-    yield Problem(node.start_mark.line + 1, names[0] if names else "", message)
+    else:
+        message = error["msg"]
+        for phrase, ours in PHRASES.items():
+            message = message.replace(phrase, ours)
+        message = str(error["ctx"]["error"]) if kind == "value_error" else MESSAGES.get(kind, message)
+        if not message.startswith("`"):
+            message = f"`{name}` {message}" if name else f"the file {message}"
+    return Problem(error["input"].line, section, message)

@@ -66,7 +66,7 @@ THERE = "the commands are " + ", ".join(SUBCOMMANDS["board"])
     pytest.param(("qqq",), f"there is no command `geval board qqq`\n  {THERE}", id="unknown"),
     pytest.param(
         ("add", "board", "x", "--at", "2027-01-31 23:59"),
-        "argument --at: `2027-01-31 23:59` has no time zone; write it as 2027-01-31T23:59:00+01:00, "
+        "argument --at: `2027-01-31 23:59` is not a time with one time zone; write it as 2027-01-31T23:59:00+01:00, "
         "2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw\n  geval board add --help shows the options",
         id="a moment without a zone",
     ),

@@ -3,39 +3,56 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
-from annotated_types import MaxLen
+import yaml
+from pydantic import BeforeValidator, Field
 
 from geval_py.board import strict_yaml
-from geval_py.board.submission import GONITO_FILE, MAX_GONITO_BYTES, MAX_NAME, MAX_PARAMS, MAX_TAGS, MAX_TEXT, Details
+from geval_py.board.submission import (
+    GONITO_FILE,
+    MAX_GONITO_BYTES,
+    MAX_NAME,
+    MAX_PARAMS,
+    MAX_TAGS,
+    MAX_TEXT,
+    Details,
+)
 from geval_py.errors import ConfigError
-from geval_py.text import visible
 
-MAX_VALUE = 1000  # characters of the value of a parameter, and of a link
 MAX_LINKS = 20
 MAX_NOTES = 10
+
+
+def _value(written: Any) -> str:
+    """Return the text of a parameter: as it is written, or lists and so on as JSON."""
+    return written if isinstance(written, str) else json.dumps(written, ensure_ascii=False)
+
+
+Name: TypeAlias = Annotated[str, Field(max_length=MAX_NAME)]
+Value: TypeAlias = Annotated[str, Field(max_length=1000)]  # of a parameter, and of a link
 
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
     """A link of a submission."""
 
-    url: Annotated[str, MaxLen(MAX_VALUE)]
-    title: Annotated[str, MaxLen(MAX_VALUE)] = ""
+    url: Annotated[Value, Field(pattern=r"^https?://[^\s/]")]
+    title: Value = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gonito:
     """The keys of gonito.yaml that are read; others mean something to Gonito."""
 
-    description: Annotated[str, MaxLen(MAX_TEXT)] = ""
-    tags: Annotated[tuple[Annotated[str, MaxLen(MAX_NAME)], ...], MaxLen(MAX_TAGS)] = ()
-    params: Annotated[dict[Annotated[str, MaxLen(MAX_NAME)], Any], MaxLen(MAX_PARAMS)] = field(default_factory=dict)
-    links: Annotated[tuple[Link, ...], MaxLen(MAX_LINKS)] = ()
-    affiliation: Annotated[str, MaxLen(MAX_NAME)] = ""
+    description: Annotated[str, Field(max_length=MAX_TEXT)] = ""
+    tags: Annotated[tuple[Name, ...], Field(max_length=MAX_TAGS)] = ()
+    params: Annotated[dict[Name, Annotated[Value, BeforeValidator(_value)]], Field(max_length=MAX_PARAMS)] = field(
+        default_factory=dict
+    )
+    links: Annotated[tuple[Link, ...], Field(max_length=MAX_LINKS)] = ()
+    affiliation: Name = ""
 
 
 def described(commit: Details, data: bytes) -> tuple[Details, list[str]]:
@@ -48,30 +65,21 @@ def described(commit: Details, data: bytes) -> tuple[Details, list[str]]:
         return commit, ["it is not UTF-8 text"]
     except ConfigError as error:
         return commit, [error.message]
-    if root is None:
-        return commit, []
+    if not isinstance(root, yaml.MappingNode):
+        return commit, ["it has no keys with values"]
     keys = [field.name for field in fields(Gonito)]
-    gonito, problems = strict_yaml.validate(Gonito, root, keys=keys, ignoring=())
-    if gonito is None:
-        wrong = {problem.section for problem in problems}
-        gonito = strict_yaml.validate(Gonito, root, keys=keys, ignoring=wrong)[0] or Gonito()
-    notes = [f"line {problem.line}: {problem.message}" for problem in problems]
-    params = {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in gonito.params.items()
-    }
-    for name in [name for name, value in params.items() if len(value) > MAX_VALUE]:
-        notes.append(f"the parameter `{visible(name)}` has more than {MAX_VALUE} characters")
-        del params[name]
-    links = [(link.title or link.url, link.url) for link in gonito.links if re.match(r"https?://[^\s/]", link.url)]
-    if len(links) < len(gonito.links):
-        notes.append("the url of a link must begin with http:// or https://")
+    sound, notes, gonito = set(keys), list[str](), None
+    while gonito is None:  # read it again without the keys that are wrong
+        root.value = [pair for pair in root.value if str(pair[0].value) in sound]
+        gonito, problems = strict_yaml.validate(Gonito, root, keys=keys)
+        sound -= {problem.section for problem in problems}
+        notes += (f"line {problem.line}: {problem.message}" for problem in problems)
     details = replace(
         commit,
         description=gonito.description or commit.description,
         tags=tuple(sorted({tag for tag in gonito.tags if tag})),
-        params=params,
-        links=tuple(links),
+        params=gonito.params,
+        links=tuple((link.title or link.url, link.url) for link in gonito.links),
         affiliation=gonito.affiliation,
     )
     return details, notes[:MAX_NOTES]

@@ -43,7 +43,6 @@ from geval_py.board.database.store import Board, mark_changed
 from geval_py.board.ranking import order, place_ranges
 from geval_py.board.ranking.parts import WHOLE, Figures, part_figures
 from geval_py.board.settings import (
-    BEST,
     MAX_DIGITS,
     PUBLIC,
     BoardSettings,
@@ -225,7 +224,7 @@ def _public_outputs(
         outputs = [output for output in outputs if output.submission in final]
     ladders = dict[int, Ladder]()
     by_id: dict[int, _Output] = {}
-    for _, group in groupby(outputs, key=attrgetter("submission" if test.show == BEST else "id")):
+    for _, group in groupby(outputs, key=attrgetter("id" if test.shows_all else "submission")):
         variants = list(group)
         best = source = min(variants, key=partial(_rank, digits))
         first = next((output for output in variants if output.badness is not None), variants[0])

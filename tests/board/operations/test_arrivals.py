@@ -119,7 +119,7 @@ def test_all_that_is_wrong_in_a_manifest(board, submission, tmp_path):
     with pytest.raises(ConfigError) as caught:
         scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
     assert str(caught.value).splitlines()[:3] == [
-        "line 2: `2027-01-09 23:55` has no time zone; write it as 2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or "
+        "line 2: `2027-01-09 23:55` is not a time with one time zone; write it as 2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or "
         "2027-01-31 23:59 Europe/Warsaw",
         "line 3: expected a name and a time, with a comma between them",
         "line 5: `ann` is listed twice",

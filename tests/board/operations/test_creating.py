@@ -25,8 +25,8 @@ def test_a_new_board_opens_with_few_digits_and_a_ladder_for_hidden_answers(chall
         metric="PerplexityHashed",
         also=("LikelihoodHashed",),
         tests=(
-            Test(name="test-A", disclosed=2, disclosed_after=2, ladder=True, step=0.2),
-            Test(name="dev-0", visible=True, show="all"),
+            Test(name="test-A", disclosed=2, ladder=True, step=0.2),
+            Test(name="dev-0", visible=True),
         ),
         submissions_a_day=1,
         variants=5,
@@ -53,7 +53,7 @@ def test_the_digits_after_the_deadline_are_as_the_comment_says(sqlite_board, tmp
     content = path.read_text()
     assert "the same from then on (default: as disclosed; 4 if that is 0)\n" in content
     settings = settings_of(str(path), re.sub(r"(?m)^  test-A: .*$", f"  test-A: {{{written}}}", content))
-    assert settings.tests[0].disclosed_after == after
+    assert settings.tests[0].final_digits == after
 
 
 def test_each_key_stands_below_a_comment_in_the_order_of_the_settings(sqlite_board, tmp_path):

@@ -167,7 +167,7 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
      "`disclosed_after` of test-A needs `phases`: it holds after the last deadline"),
     ({"zone": "Europe/Nowhere"}, "`zone` must be a time zone, such as Europe/Warsaw or UTC"),
     ({"phases": "[{name: a, until: 2027-01-31 23:59 Europe/Nowhere}]"},
-     "Europe/Nowhere` is not a time; write it as"),
+     "Europe/Nowhere` is not a time with one time zone; write it as"),
     ({"phases": "[{name: a}]"}, "`until` is missing"),
     ({"phases": "[1]"}, "`phases` must have keys with values"),
     ({"metric": '" "'}, "`metric` must not be empty"), ({"title": '" "'}, "`title` must not be empty"),
