@@ -77,7 +77,7 @@ def uploaded(board, tmp_path):
     with accounts_of(board).writing() as people:
         account = accounts.invite(people, "eve-of-the-server", now=NOW).account
     with board.writing() as connection:
-        notices.mail_invitation(connection, account.id, "", "https://board.example", NOW)
+        notices.notify(connection, account.id, {"by": "", "address": "https://board.example"}, NOW)
         audit.log(connection, account.label, "withdrew", now=NOW)
         queue.ask_to_rescore(connection, account.name, NOW, dry=True)
     path, text = tmp_path / "upload", output("test-A", 0.6)

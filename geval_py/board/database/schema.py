@@ -14,6 +14,7 @@ with that content share it. An output's evaluation is in ``scores``; earlier one
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from secrets import token_hex
 from typing import Any, TypeAlias
 
@@ -111,30 +112,27 @@ METADATA = MetaData(
 )
 
 
-def _table(name: str, *items: SchemaItem) -> Table:
-    """Make a table; without another primary key it has an ``id``."""
-    return make_table(METADATA, name, *items)
-
-
 def make_table(metadata: MetaData, name: str, *items: SchemaItem) -> Table:
-    """Make a table of other metadata; without another primary key it has an ``id``."""
+    """Make a table; without another primary key it has an ``id``."""
     has_key = any(isinstance(item, Column) and item.primary_key for item in items)
     return Table(name, metadata, *([] if has_key else [key_column("id", Integer)]), *items)
 
 
-def key_column(name: str, kind: Kind, **more: Any) -> Column[Any]:
+def key_column(name: str, kind: Kind) -> Column[Any]:
     """Make a column of the primary key."""
-    return Column(name, kind, primary_key=True, **more)
+    return Column(name, kind, primary_key=True)
 
 
-def _reference(name: str, table: str, *, nullable: bool = False, primary_key: bool = False) -> Column[int]:
-    key = ForeignKey(f"{table}.id", ondelete="RESTRICT")
-    return Column(name, key, nullable=nullable, primary_key=primary_key)
+def columns_of(kind: Kind, names: str, *, nullable: bool = False, **more: Any) -> list[Column[Any]]:
+    """Make columns of a kind, whose names are separated by spaces."""
+    return [Column(name, kind, nullable=nullable, **more) for name in names.split()]
 
 
-def columns_of(kind: Kind, *names: str, nullable: bool = False, **more: Any) -> list[Column[Any]]:
-    """Make columns of a kind."""
-    return [Column(name, kind, nullable=nullable, **more) for name in names]
+def _reference(name: str, table: str, *, primary_key: bool = False) -> Column[int]:
+    return Column(name, ForeignKey(f"{table}.id", ondelete="RESTRICT"), nullable=False, primary_key=primary_key)
+
+
+_table = partial(make_table, METADATA)
 
 
 # ``key`` is the casefolded name (intake.identity), the same for names that look the same; ``name`` is as first given.
@@ -163,21 +161,21 @@ submissions = _table(
     "submissions",
     *columns_of(String(12), "code", unique=True),
     _reference("submitter_id", "submitters"),
-    *columns_of(SafeText, "name", "source", "charge", "scorer"),
-    *columns_of(SafeText, "description", "author", "affiliation", "revision", server_default=""),
-    *columns_of(SafeText, "arrived_by", "reason", "aside", "fingerprint", "remark", "withdrawal", server_default=""),
-    *columns_of(SafeText, "sent_name", "test", "receipt", server_default=""),
+    *columns_of(SafeText, "name source charge scorer"),
+    *columns_of(SafeText, "description author affiliation revision", server_default=""),
+    *columns_of(SafeText, "arrived_by reason aside fingerprint remark withdrawal", server_default=""),
+    *columns_of(SafeText, "sent_name test receipt", server_default=""),
     *columns_of(String(64), "digest"),
     *columns_of(String(64), "sha256", server_default=""),
     *columns_of(String(16), "account", server_default=""),
     *columns_of(BigInteger, "bytes", server_default="0"),
-    *columns_of(Moment, "arrived", "added"),
+    *columns_of(Moment, "arrived added"),
     *columns_of(String(8), "state"),
-    *columns_of(Boolean, "baseline", "trial", server_default=false()),
+    *columns_of(Boolean, "baseline trial", server_default=false()),
     *columns_of(Integer, "cost", server_default="1"),
     *columns_of(Integer, "tries", server_default="0"),
-    *columns_of(SafeJson, "tags", "params", "links", "problems"),
-    *columns_of(Moment, "withdrawn", "final", "corrected", "due", "started", "leased_until", "ended", nullable=True),
+    *columns_of(SafeJson, "tags params links problems"),
+    *columns_of(Moment, "withdrawn final corrected due started leased_until ended", nullable=True),
     CheckConstraint(f"state IN {(*STATES, WAITING, REFUSED, DONE)}", name="state"),
     Index(None, "submitter_id", "arrived"),
     Index(None, "digest"),
@@ -200,8 +198,8 @@ rescorings = _table(
     *columns_of(Boolean, "dry"),
     *columns_of(String(8), "state"),
     *columns_of(Integer, "tries", server_default="0"),
-    *columns_of(Moment, "arrived", "due"),
-    *columns_of(Moment, "started", "leased_until", "ended", nullable=True),
+    *columns_of(Moment, "arrived due"),
+    *columns_of(Moment, "started leased_until ended", nullable=True),
 )
 
 # The files of a submission, under their submitted names.
@@ -238,7 +236,7 @@ outputs = _table(
     "outputs",
     _reference("submission_id", "submissions"),
     _reference("file_id", "files"),
-    *columns_of(SafeText, "test", "variant"),
+    *columns_of(SafeText, "test variant"),
     *columns_of(SafeJson, "params"),
     *columns_of(String(64), "output_sha256"),
     UniqueConstraint("submission_id", "test", "variant"),
@@ -251,11 +249,11 @@ outputs = _table(
 # 95 % interval.
 evaluations = _table(
     "evaluations",
-    *columns_of(SafeText, "test", "metric", "version", "signature"),
-    *columns_of(String(64), "output_sha256", "reference"),
+    *columns_of(SafeText, "test metric version signature"),
+    *columns_of(String(64), "output_sha256 reference"),
     *columns_of(Integer, "lines"),
-    *columns_of(Double, "score", "low", "high", nullable=True),
-    *columns_of(LargeBinary, "losses", "documents", nullable=True),
+    *columns_of(Double, "score low high", nullable=True),
+    *columns_of(LargeBinary, "losses documents", nullable=True),
     *columns_of(Moment, "made"),
     UniqueConstraint("test", "output_sha256", "reference", "metric", "version"),
 )
@@ -285,7 +283,7 @@ disclosures = _table(
     _reference("output_id", "outputs", primary_key=True),
     key_column("metric", Text),
     _reference("evaluation_id", "evaluations"),
-    *columns_of(Double, "value", "low", "high", nullable=True),
+    *columns_of(Double, "value low high", nullable=True),
 )
 
 # What the organiser announces on the pages and in the feed, in Markdown.
@@ -303,7 +301,7 @@ notices = _table(
     *columns_of(String(16), "account"),
     *columns_of(SafeText, "reason", server_default=""),
     *columns_of(SafeJson, "event"),
-    *columns_of(Moment, "made", "due"),
+    *columns_of(Moment, "made due"),
     *columns_of(Integer, "tries"),
     *columns_of(String(8), "state"),
     Index(None, "state", "due"),
@@ -313,8 +311,8 @@ notices = _table(
 audit = _table(
     "audit",
     *columns_of(Moment, "moment"),
-    *columns_of(SafeText, "who", "action"),
-    *columns_of(SafeText, "subject", "detail", server_default=""),
+    *columns_of(SafeText, "who action"),
+    *columns_of(SafeText, "subject detail", server_default=""),
 )
 
 # One row about the board. By its ``key``, accounts are of this board. ``changed`` counts the changes of what the

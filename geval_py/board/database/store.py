@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import (
     URL,
@@ -28,7 +27,6 @@ from sqlalchemy import (
     pool,
     select,
     text,
-    update,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
@@ -124,10 +122,9 @@ class Board(Database):
 
 def boards_in(folder: str) -> list[str]:
     """Return the folders of the boards in a folder of several, by name; [] for any other folder."""
-    if os.path.isfile(os.path.join(folder, SETTINGS_FILE)) or not os.path.isdir(folder):
+    if os.path.isfile(os.path.join(folder, SETTINGS_FILE)):
         return []
-    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
-    return [path for path in paths if os.path.isfile(os.path.join(path, SETTINGS_FILE))]
+    return sorted(os.path.join(folder, path.parent.name) for path in Path(folder).glob(f"*/{SETTINGS_FILE}"))
 
 
 def settings_path(folder: str) -> str:
@@ -151,11 +148,10 @@ def engine_at(place: str) -> Engine:
 
     Raises UsageError for a malformed URL, and if the driver of the database is not installed.
     """
-    scheme, separator, rest = place.partition("://")
-    url: URL | str = place if separator else URL.create("sqlite", database=place)
-    if separator and scheme in ("postgresql", "postgres"):
-        url = f"postgresql+psycopg://{rest}"
     try:
+        url = make_url(place) if "://" in place else URL.create("sqlite", database=place)
+        if url.drivername in ("postgresql", "postgres"):
+            url = url.set(drivername="postgresql+psycopg")
         return _engine(url)
     except ModuleNotFoundError as error:
         message = f"the board's database needs {error.name} from the extra postgresql: {installs('postgresql')}"
@@ -166,34 +162,30 @@ def engine_at(place: str) -> Engine:
 
 
 @lru_cache(maxsize=64)
-def _engine(url: URL | str) -> Engine:
+def _engine(url: URL) -> Engine:
     """Make the engine of a URL. It is kept, with the statements it has compiled; connections are not."""
-    url = make_url(url)
-    arguments = {"timeout": BUSY_SECONDS} if url.drivername.startswith("sqlite") else {"connect_timeout": 10}
-    engine = create_engine(url, poolclass=pool.NullPool, connect_args=arguments)
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "do_connect", lambda _dialect, _record, where, how: connect_to_sqlite(*where, **how))
-        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+    if not url.drivername.startswith("sqlite"):
+        return create_engine(url, poolclass=pool.NullPool, connect_args={"connect_timeout": 10})
+    engine = create_engine(url, poolclass=pool.NullPool, creator=partial(connect_to_sqlite, url.database or ""))
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     return engine
 
 
-def connect_to_sqlite(path: str, **how: Any) -> sqlite3.Connection:
-    """Connect; only to read if the folder cannot be written or the disk is full."""
-    connection: sqlite3.Connection = sqlite3.connect(
-        path, isolation_level=None, **how
-    )  # we begin transactions, not the driver
+def connect_to_sqlite(path: str) -> sqlite3.Connection:
+    """Connect; only to read if the folder cannot be written or the disk is full. We begin transactions ourselves."""
+    connect = partial(sqlite3.connect, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = connect(path)
     try:
         for pragma in ("journal_mode = WAL", "foreign_keys = ON", "synchronous = FULL"):
             connection.execute(f"PRAGMA {pragma}")
     except sqlite3.OperationalError:
         connection.close()
-        log = f"{path}-wal"
         if not os.path.isfile(path):
             raise
         # SQLite wants to write the memory that connections share, unless nobody writes: then there is no log
-        is_immutable = not os.path.exists(log) or os.path.getsize(log) == 0
-        name = f"{Path(path).as_uri()}?mode=ro{'&immutable=1' if is_immutable else ''}"
-        connection = sqlite3.connect(name, isolation_level=None, uri=True, **how)
+        log = Path(f"{path}-wal")
+        is_immutable = not log.exists() or log.stat().st_size == 0
+        return connect(f"{Path(path).as_uri()}?mode=ro{'&immutable=1' if is_immutable else ''}", uri=True)
     return connection
 
 
@@ -242,11 +234,6 @@ def _shown(url: URL) -> str:
     if url.drivername.startswith("sqlite"):
         return str(url.database)
     return url.set(query={}).render_as_string(hide_password=True)
-
-
-def mark_changed(connection: Connection) -> None:
-    """Note that what the pages show may have changed, for a server that keeps them."""
-    connection.execute(update(schema.board).values(changed=schema.board.c.changed + 1))
 
 
 # The content of files.

@@ -69,16 +69,14 @@ def extend(
     if until is not None:
         if not settings.phases:
             raise UsageError(message="the board has no deadline that could be later")
-        own, later = bounds(settings, phase)[1], settings.phase_names[names.index(phase) + 1 :]
-        latest = bounds(settings, later[0])[1] if later else own
-        if not own < until < latest:
-            end = f" and before that of {visible(later[0])}" if later and later[0] != AFTER else ""
+        own, following = bounds(settings, phase)[1], settings.phase_names[names.index(phase) + 1]
+        if not own < until < bounds(settings, following)[1]:
+            end = "" if following == AFTER else f" and before that of {visible(following)}"
             raise UsageError(message=f"the deadline must be later than {moment_text(own)}{end}")
         in_phase = settings.in_phase(phase)
         shown = [test.name for test in in_phase.tests if in_phase.is_decided(test, phase, max(now, own + TICK))]
         if shown and not confirmed:
-            are_shown = "have been shown since" if own < now else "will be shown from"
-            public = f"the private scores of {visible(', '.join(shown))} {are_shown} {moment_text(own)}"
+            public = f"the private scores of {visible(', '.join(shown))} are shown from {moment_text(own)} on"
             raise UsageError(
                 message=f"{public}, so the team may use them\n  to extend its deadline anyway, confirm (--yes)"
             )

@@ -34,7 +34,7 @@ def announce(connection: Connection, text: str, now: datetime, accounts: Iterabl
     if not text or len(text) > MAX_ANNOUNCEMENT_LENGTH:
         raise UsageError(message=f"an announcement must have 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
     for account in accounts:
-        _write_down(connection, account, {"announcement": text}, now)
+        notify(connection, account, {"announcement": text}, now)
     new = insert(announcements).values(moment=now, text=text).returning(announcements.c.id)
     return int(connection.execute(new).scalar_one())
 
@@ -49,9 +49,7 @@ def tell_of_upload(connection: Connection, settings: BoardSettings, upload: Any,
     """Write down for the sender of an upload that it is settled; nothing of a trial."""
     if upload.trial or settings.server.mail is None:
         return
-    _write_down(
-        connection, upload.account, {"state": upload.state, "upload": upload.code, "file": upload.sent_name}, now
-    )
+    notify(connection, upload.account, {"state": upload.state, "upload": upload.code, "file": upload.sent_name}, now)
 
 
 def tell_of_correction(connection: Connection, board: Board, teams: Iterable[str], now: datetime) -> None:
@@ -62,17 +60,13 @@ def tell_of_correction(connection: Connection, board: Board, teams: Iterable[str
     with accounts_of(board).reading() as people:
         members = all_accounts(people, A.team_key.in_(keys))
     for member in members:
-        _write_down(connection, member.id, {"corrected": member.team}, now)
+        notify(connection, member.id, {"corrected": member.team}, now)
 
 
-def mail_invitation(connection: Connection, account: str, by: str, address: str, now: datetime) -> None:
-    """Let a worker make a link for an account, ``by`` an organiser's, and mail it: a notice has no secret.
+def notify(connection: Connection, account: str, event: Mapping[str, Any], now: datetime) -> None:
+    """Write down what a worker is to mail to an account.
 
-    ``address`` is the board's.
+    Of an invitation it is ``by`` whom, and the ``address`` of the board: the worker makes the link, which is secret.
     """
-    _write_down(connection, account, {"by": by, "address": address}, now)
-
-
-def _write_down(connection: Connection, account: str, event: Mapping[str, Any], now: datetime) -> None:
     values = {"account": account, "event": event, "made": now, "due": now}
     connection.execute(insert(notices).values(**values, number=secrets.token_hex(8), state=WAITING, tries=0))

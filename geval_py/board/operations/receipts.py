@@ -214,7 +214,7 @@ class Receipt:
 
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""
-        return asdict(self) | {"arrived": moment_text(self.arrived), "charged": self.cost > 0}
+        return asdict(self) | {"arrived": moment_text(self.arrived)}
 
 
 def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Receipt:
@@ -240,7 +240,6 @@ def find_submission(connection: Connection, code: str) -> Row[Any]:
     """Find a submission by its code, or by the beginning of its code alone; raises UnknownCodeError."""
     query = select(submissions).where(Submissions.code.startswith(code, autoescape=True)).limit(9)
     rows = connection.execute(query).all() if len(code) >= MIN_CODE_DIGITS else []
-    exact = [row for row in rows if row.code == code]
-    if len(exact or rows) != 1:
+    if len(rows) != 1:
         raise UnknownCodeError(code=code, codes=tuple(sorted(row.code for row in rows)))
-    return (exact or rows)[0]
+    return rows[0]

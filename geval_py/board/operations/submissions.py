@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, select, update
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import COUNTED, REFUSED, SCORED, Outputs, Submissions, submissions
-from geval_py.board.database.store import Board, mark_changed
+from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.arrivals import arrivals_in
@@ -23,6 +23,7 @@ from geval_py.board.operations.receipts import (
     AT,
     NOW,
     SUBMISSIONS,
+    WITHDRAWN,
     QuotaError,
     Receipt,
     change_submission,
@@ -111,16 +112,15 @@ def scan(
             mark: (row, again and is_unfinished(connection, row)) for row in rows for mark in row.fingerprint.split()
         }
     new: list[Attempt] = []
-    keys: dict[str, str] = {}  # of the submitters, by source
     for source in sources:
         mark = "" if os.path.islink(source) else fingerprint(source, settings.limits.listed)
         row, is_again = scanned.get(mark, (None, True))
         if not is_again:
             continue
-        attempt = Attempt(source=source, arrived=now, added=now, fingerprint=mark)
-        keys[source] = submitter_of(source)
+        key = submitter_of(source)
         with suppress(RejectedError):  # the name is not allowed
-            keys[source] = casefolded(keys[source])
+            key = casefolded(key)
+        attempt = Attempt(source=source, arrived=now, added=now, fingerprint=mark, name=key)
         try:
             _check_no_link(source)
             if row is None:
@@ -136,8 +136,8 @@ def scan(
 
     def take(at_work: Sequence[Attempt]) -> Attempt | None:
         """Return the next whose submitter has none at work, so that quotas hold in the order of arrival."""
-        busy = {keys[one.source] for one in at_work}
-        following = next((one for one in waiting if keys[one.source] not in busy), None)
+        busy = {attempt.name for attempt in at_work}
+        following = next((attempt for attempt in waiting if attempt.name not in busy), None)
         if following is not None:
             waiting.remove(following)
         return following
@@ -155,8 +155,8 @@ def scan(
     def store_paths(ready: Sequence[Attempt]) -> None:
         with board.writing() as connection:
             stored = {one.source: _store_path(connection, board, one) for one in ready}
-            connection.execute(update(schema.board).values(disclosed_with=""))  # ranked at the end, or when read
-            mark_changed(connection)
+            changed = {"disclosed_with": "", "changed": schema.board.c.changed + 1}  # it is ranked when it is read
+            connection.execute(update(schema.board).values(changed))
         receipts.update(stored)
         if progress is not None:
             progress(len(receipts), len(new))
@@ -285,10 +285,8 @@ def final_problem(
             return f"{deadline}: final submissions cannot be changed"
     if undo:
         return ""
-    if row.baseline:
-        return f"{row.code} is a baseline, which has no place"
-    if row.state != SCORED or row.withdrawn is not None:
-        state = "withdrawn" if row.withdrawn is not None else row.state
+    if row.baseline or row.state != SCORED or row.withdrawn is not None:
+        state = WITHDRAWN if row.withdrawn is not None else "a baseline" if row.baseline else row.state
         return f"{row.code} is {state}: only a scored submission can be final"
     if not decided:
         needed = [f"an output for {test}" + (f" in {end.name}" if end else "") for test, end in last.items()]

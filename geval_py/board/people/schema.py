@@ -22,13 +22,13 @@ accounts = make_table(
     METADATA,
     "accounts",
     key_column("id", String(ID_LENGTH)),
-    *columns_of(String(ID_LENGTH), "board", "person"),
-    *columns_of(SafeText, "key", "name"),
-    *columns_of(SafeText, "email", "student_id", "team_key", "team", "made_by", server_default=""),
+    *columns_of(String(ID_LENGTH), "board person"),
+    *columns_of(SafeText, "key name"),
+    *columns_of(SafeText, "email student_id team_key team made_by", server_default=""),
     *columns_of(String(9), "role"),
     *columns_of(Boolean, "owner", server_default=false()),
     *columns_of(Moment, "made"),
-    *columns_of(Moment, "joined", "closed", nullable=True),
+    *columns_of(Moment, "joined closed", nullable=True),
     *columns_of(Boolean, "mailed", server_default=true()),
     UniqueConstraint("board", "person"),
     Index(
@@ -45,8 +45,8 @@ accounts = make_table(
 memberships = make_table(
     METADATA,
     "memberships",
-    *columns_of(String(ID_LENGTH), "board", "account"),
-    *columns_of(SafeText, "team_key", "team"),
+    *columns_of(String(ID_LENGTH), "board account"),
+    *columns_of(SafeText, "team_key team"),
     *columns_of(Moment, "since"),
     *columns_of(Moment, "until", nullable=True),
     Index(None, "account"),
@@ -59,16 +59,16 @@ secrets = make_table(
     *columns_of(String(64), "digest", unique=True),
     *columns_of(String(10), "kind"),
     *columns_of(String(ID_LENGTH), "person", index=True),
-    *columns_of(String(ID_LENGTH), "board", "made_by", server_default=""),
+    *columns_of(String(ID_LENGTH), "board made_by", server_default=""),
     *columns_of(SafeJson, "data"),
-    *columns_of(Moment, "made", "expires"),
+    *columns_of(Moment, "made expires"),
 )
 
 # The accounts of other sites by which a person signs in.
 identities = make_table(
     METADATA,
     "identities",
-    *columns_of(Text, "issuer", "subject"),
+    *columns_of(Text, "issuer subject"),
     *columns_of(String(ID_LENGTH), "board", server_default=""),
     *columns_of(String(ID_LENGTH), "person", index=True),
     *columns_of(Moment, "made"),
@@ -81,7 +81,7 @@ account_log = make_table(
     "account_log",
     *columns_of(String(ID_LENGTH), "board"),
     *columns_of(Moment, "moment"),
-    *columns_of(SafeText, "who", "action"),
-    *columns_of(SafeText, "subject", "detail", server_default=""),
+    *columns_of(SafeText, "who action"),
+    *columns_of(SafeText, "subject detail", server_default=""),
     Index(None, "board"),
 )

@@ -39,7 +39,7 @@ from geval_py.board.database.schema import (
     scores,
     submissions,
 )
-from geval_py.board.database.store import Board, mark_changed
+from geval_py.board.database.store import Board
 from geval_py.board.ranking import order, place_ranges
 from geval_py.board.ranking.parts import WHOLE, Figures, part_figures
 from geval_py.board.settings import (
@@ -155,7 +155,7 @@ def refresh(connection: Connection, settings: BoardSettings, now: datetime, *, m
     """
     disclose(connection, settings, now)
     complete(connection, settings, now, max_pairs)
-    mark_changed(connection)
+    connection.execute(update(board).values(changed=board.c.changed + 1))
 
 
 def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> None:

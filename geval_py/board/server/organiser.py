@@ -173,7 +173,7 @@ def mail_again(visit: Visit) -> None:
     address = visit.server.own_address(visit.request, "")
     for account in chosen:
         visit.log("invited", account.label, "again, by mail")
-        notices.mail_invitation(visit.connection, account.id, visit.account.id, address, visit.now)
+        notices.notify(visit.connection, account.id, {"by": visit.account.id, "address": address}, visit.now)
 
 
 def links_file(visit: Visit) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.views import Standings
-from geval_py.board.submission import FAILED
+from geval_py.board.submission import FAILED, SCORED
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now
 from geval_py.cli.commands import add_format, option, parser_maker, switch
 from geval_py.tables.formats import Result
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table, named_columns
-from geval_py.text import visible
+from geval_py.text import some_of, visible, words
 
 if TYPE_CHECKING:
     from geval_py.board.operations.status import Status
@@ -57,11 +57,8 @@ def run_show(args: argparse.Namespace) -> None:
         return
     shown = leaderboard.standings(board, args.test, phase=args.phase, by=args.by, now=now())
     if not shown.entries:
-        phases = board.settings.by_phase.items()
-        others = [name for name, own in phases if name != shown.phase and own.test(shown.test) is not None]
-        advice = f"; --phase {' or '.join(others)} shows another" if others else ""
         where = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
-        terminal.note(visible(f"there is no entry for {where}{advice}"))
+        terminal.note(visible(f"there is no entry for {where}"))
     columns, digits = leaderboard.shown_columns(shown), shown.shown_digits
     table = Table(
         [Column(column.heading, alignment=column.alignment) for column in columns],
@@ -100,10 +97,7 @@ make_status_parser = parser_maker(
   geval board status gazette-board --copies
 """,
     BOARD,
-    switch(
-        "--copies",
-        help="show very similar outputs of different submitters instead",
-    ),
+    switch("--copies", help="show very similar outputs of different submitters instead"),
     add_format,
 )
 
@@ -117,13 +111,10 @@ def run_status(args: argparse.Namespace) -> None:
         with board.reading() as connection:
             pairs = tuple(likeness.likenesses(connection, board.settings))
         summary = f"{counted(len(pairs), 'pair')} of very similar outputs of different submitters"
-        columns = ("test", "later", "submitter", "earlier", "submitter", "nearly the same loss", "same order")
-        names = attrgetter("test", "one", "one_submitter", "other", "other_submitter", "same_lines", "same_order")
-        copies, table = (
-            [asdict(pair) for pair in pairs],
-            Table(named_columns(columns), list(map(names, pairs))),
-        )
-        terminal.show(Result(document={"copies": copies}, people=table, lines=[summary], as_tabs=True), args)
+        columns = words("test one one_submitter other other_submitter same_lines same_order")
+        table = Table(named_columns(columns), list(map(attrgetter(*columns), pairs)))
+        copies = {"copies": [asdict(pair) for pair in pairs]}
+        terminal.show(Result(document=copies, people=table, lines=[summary], as_tabs=True), args)
         return
     from geval_py.board.operations.extensions import extensions
     from geval_py.board.operations.status import status_of
@@ -132,54 +123,37 @@ def run_status(args: argparse.Namespace) -> None:
     status = status_of(board, now())
     with board.reading() as connection:
         queue = queue_status(connection, now())
-        extended = [f"extended for {one}" for one in extensions(connection)]
-    told = (*_summary(status), *extended, *(queue.lines() if any(asdict(queue).values()) else ()))
+        extended = [f"extended for {extension}" for extension in extensions(connection)]
+    lines = (*_summary(status), *extended, *(queue.lines() if any(asdict(queue).values()) else ()))
     document = {**asdict(status), "queue": asdict(queue)}
-    shown = Result(document=document, people=status_table(status), lines=list(map(visible, told)), as_tabs=True)
+    shown = Result(document=document, people=status_table(status), lines=list(map(visible, lines)), as_tabs=True)
     terminal.show(shown, args)
 
 
 def _summary(status: Status) -> Iterator[str]:
     states = ", ".join(f"{count} {state}" for state, count in status.states.items())
     yield f"{status.title}" + (f", phase {status.phase}" if status.phase else "")
-    received = f"{counted(len(status.submissions), 'submission')} of {counted(status.submitters, 'submitter')}"
-    yield f"{received}: {states}, {status.withdrawn} withdrawn"
-    yield f"{counted(status.outputs, 'output')}, {counted(status.evaluations, 'evaluation')}"
+    yield f"{counted(len(status.submissions), 'submission')} of {counted(status.submitters, 'submitter')}: {states}"
+    yield counted(status.outputs, "output")
     for reason, count in status.outdated.items():
         yield f"out of date: {count}, because {reason}; run geval board rescore"
     if not status.outdated:
         yield "nothing is out of date"
     for test, codes in status.without_output.items():
-        has_none = len(codes) == status.ranked
-        yield f"no output for {test}" + (" in any submission" if has_none else f": {_some(codes)}")
-    if status.finals:
-        named = {line.submitter for line in status.submissions if line.final and not line.is_withdrawn}
-        have = f"{counted(len(named), 'submitter')} {'has' if len(named) == 1 else 'have'}"
-        yield f"{have} named final submissions; at most {status.finals} of each count"
+        has_none = len(codes) == status.states[SCORED]
+        yield f"no output for {test}" + (" in any submission" if has_none else f": {some_of(codes, MAX_CODES)}")
     for phase, since in status.reopened.items():
         moved = f"the deadline of {phase} was moved after the private scores were shown, at {since}"
         yield f"warning: {moved}; submitters may use these"
-    if failed := [line.code for line in status.submissions if line.state == FAILED]:
-        yield f"failed: {_some(failed)}; geval board scan --again or rescore --again tries them again"
+    if failed := [one["code"] for one in status.submissions if one["state"] == FAILED]:
+        yield f"failed: {some_of(failed, MAX_CODES)}; geval board scan --again or rescore --again tries them again"
 
 
 def status_table(status: Status) -> Table:
     """Return a table of all submissions, in order of arrival."""
-    columns = ["code", "submitter", "arrived", "by", "phase", "state", "final", "quota", "cost", "why", "problem"]
-    unused = {"phase": not status.phase, "final": not status.finals}
-    columns = [name for name in columns if not unused.get(name)]
-    rows = []
-    for line in status.submissions:
-        cells = asdict(line) | {"by": line.arrived_by, "why": line.charge, "problem": line.reason}
-        cells |= {"final": "final" if line.final else "-", "quota": line.day if line.charged else "-"}
-        rows.append(tuple(str(cells[name]) for name in columns))
+    columns = words("code submitter arrived arrived_by phase state final day cost charge reason")
+    rows = [[str(one[name] if one[name] is not None else "-") for name in columns] for one in status.submissions]
     return Table(named_columns(columns), rows)
-
-
-def _some(codes: Sequence[str]) -> str:
-    """List codes; of many, the first."""
-    more = f" and {len(codes) - MAX_CODES} more" if len(codes) > MAX_CODES else ""
-    return ", ".join(codes[:MAX_CODES]) + more
 
 
 make_site_parser = parser_maker(

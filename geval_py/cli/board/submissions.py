@@ -7,9 +7,10 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from operator import attrgetter
 
-from geval_py.board.database import store
 from geval_py.board.database.schema import FAILED, REFUSED, SCORED
+from geval_py.board.database.store import Board
 from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.operations.receipts import ARRIVED, NOW, WAYS, Receipt
 from geval_py.board.operations.submissions import add, name_final, note, restore, scan, withdraw
@@ -23,7 +24,7 @@ from geval_py.reading.config import argument_type
 from geval_py.tables.formats import Result
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Table, named_columns
-from geval_py.text import visible
+from geval_py.text import visible, words
 
 moment = argument_type(moment_of)
 CODES = option("codes", nargs="+", metavar="CODE", help="a submission's code, or its first characters")
@@ -56,7 +57,7 @@ the command line.""",
 
 def run_add(args: argparse.Namespace) -> int:
     """Run ``geval board add``; returns the exit status, raises GevalError. The others follow one that is refused."""
-    board = store.Board.open(args.board)
+    board = Board.open(args.board)
     receipts = []
     for source in args.submissions:
         try:
@@ -98,7 +99,7 @@ make_scan_parser = parser_maker(
 
 def run_scan(args: argparse.Namespace) -> int:
     """Run ``geval board scan``; returns the exit status, raises GevalError."""
-    board = store.Board.open(args.board)
+    board = Board.open(args.board)
     with terminal.ProgressBar("scanning", unit="items") as progress:
         receipts = scan(
             board, args.folder, now=now(), at=args.at, arrived=args.arrived, again=args.again, progress=progress
@@ -126,7 +127,7 @@ make_withdraw_parser = parser_maker(
 
 def run_withdraw(args: argparse.Namespace) -> None:
     """Run ``geval board withdraw``; raises GevalError. After an error, nothing is withdrawn."""
-    board = store.Board.open(args.board)
+    board = Board.open(args.board)
     with changing(board, now()) as connection:
         receipts = [
             restore(connection, code) if args.undo else withdraw(connection, board.settings, code, args.reason, now())
@@ -151,7 +152,7 @@ make_note_parser = parser_maker(
 
 def run_note(args: argparse.Namespace) -> None:
     """Run ``geval board note``; raises GevalError."""
-    with changing(store.Board.open(args.board), now()) as connection:
+    with changing(Board.open(args.board), now()) as connection:
         receipt = note(connection, args.code, args.remark)
     _show_receipts([receipt], args)
 
@@ -177,7 +178,7 @@ def run_announce(args: argparse.Namespace) -> None:
 
     if (args.text is None) == (args.remove is None):
         raise UsageError(message="give a text to announce, or --remove N to remove an announcement")
-    board, members = store.Board.open(args.board), []
+    board, members = Board.open(args.board), []
     if args.mail:
         if board.settings.server.mail is None:
             raise UsageError(message="the board sends no mail\n  set `mail` of `server` in board.yaml")
@@ -187,9 +188,7 @@ def run_announce(args: argparse.Namespace) -> None:
         if args.text is None:
             take_back(connection, args.remove)
         else:
-            number = announce(connection, args.text, now(), members)
-    if args.text is not None:
-        sys.stdout.write(f"{number}\n")
+            sys.stdout.write(f"{announce(connection, args.text, now(), members)}\n")
 
 
 make_extend_parser = parser_maker(
@@ -217,23 +216,14 @@ def run_extend(args: argparse.Namespace) -> None:
     from geval_py.board.people.accounts import teams_of
     from geval_py.board.people.store import accounts_of
 
-    board, values = store.Board.open(args.board), {name: getattr(args, name) for name in ("until", "more", "phase")}
+    board = Board.open(args.board)
+    values = {name: getattr(args, name) for name in words("until more phase reason")}
     with accounts_of(board).reading() as people:
-        values["teams"] = teams_of(people)
-    extended = []
+        teams, extended = teams_of(people), []
     with changing(board, now()) as connection:
         for team in args.teams:
-            extended.append(
-                extend(
-                    connection,
-                    board.settings,
-                    team,
-                    **values,
-                    reason=args.reason,
-                    now=now(),
-                    confirmed=args.yes,
-                )
-            )
+            values |= {"teams": teams, "now": now(), "confirmed": args.yes}
+            extended.append(extend(connection, board.settings, team, **values))
             audit.log(connection, "organiser", "extended", extended[-1].team, str(extended[-1]), now=now())
     sys.stdout.writelines(f"{one}\n" for one in extended)
 
@@ -254,7 +244,7 @@ make_final_parser = parser_maker(
 
 def run_final(args: argparse.Namespace) -> None:
     """Run ``geval board final``; raises GevalError."""
-    board = store.Board.open(args.board)
+    board = Board.open(args.board)
     with changing(board, now()) as connection:
         receipts = name_final(connection, board.settings, args.codes, now(), undo=args.undo)
     _show_receipts(receipts, args)
@@ -267,7 +257,7 @@ def _show_receipts(receipts: Sequence[Receipt], args: argparse.Namespace, *, as_
             terminal.say("\n".join(map(receipt_text, receipts)).removesuffix("\n"))
         return
     rows = [(one.code or None, one.state, one.submitter, one.name, one.reason or one.note) for one in receipts]
-    table = Table(named_columns(("code", "state", "submitter", "submission", "why")), rows)
+    table = Table(named_columns(words("code state submitter name reason")), rows)
     document = {"receipts": [receipt.document() for receipt in receipts]}
     terminal.show(Result(document=document, people=table, as_tabs=True), args)
 
@@ -307,7 +297,7 @@ def run_rescore(args: argparse.Namespace) -> None:
     from geval_py.board.operations.rescoring import rescore
     from geval_py.board.server import queue
 
-    board = store.Board.open(args.board)
+    board = Board.open(args.board)
     with terminal.ProgressBar("scoring again", unit="items") as progress:
         rescored = rescore(board, now=now(), dry_run=args.dry_run, again=args.again, progress=progress)
     lines = list(rescored.lines(dry_run=args.dry_run))
@@ -324,8 +314,8 @@ def run_rescore(args: argparse.Namespace) -> None:
         "changes": [asdict(one) for one in rescored.changes],
         "receipts": [receipt.document() for receipt in rescored.receipts],
     }
-    names = ("test", "phase", "submitter", "entry", "before", "after")
-    table = Table(named_columns(names), [[getattr(change, name) for name in names] for change in rescored.changes])
+    names = words("test phase submitter entry before after")
+    table = Table(named_columns(names), list(map(attrgetter(*names), rescored.changes)))
     if args.format == "text":
         terminal.say("\n".join(lines))
     else:

@@ -53,7 +53,7 @@ def test_what_was_uploaded_before_midnight_counts_for_the_day_before(board, subm
     assert told(receipts) == [("ann", "scored", "mtime", EVENING)]
     assert "\n  arrived     2027-01-09T22:55:00Z, from the times of its files\n" in receipt_text(receipts[0])
     assert receipts[0].document()["arrived_by"] == "mtime"
-    days = [(line.arrived_by, line.day) for line in status_of(board, MIDNIGHT).submissions]
+    days = [(line["arrived_by"], line["day"]) for line in status_of(board, MIDNIGHT).submissions]
     assert days == [("mtime", "2027-01-09"), ("--at", "2027-01-10")]
 
 
@@ -108,7 +108,7 @@ def test_the_manifest_of_the_organiser(bob, board, submission, tmp_path):
         ("ann", "scored", "arrivals.csv", EVENING),
         ("cyd", "scored", "mtime", EVENING),
     ]
-    ways = [line.arrived_by for line in status_of(board, MIDNIGHT).submissions]
+    ways = [line["arrived_by"] for line in status_of(board, MIDNIGHT).submissions]
     assert ways == ["arrivals.csv", "arrivals.csv", "mtime"]
 
 

@@ -113,7 +113,7 @@ def test_what_cannot_be_final(rows, four):
     messages = {
         early: "cannot be final: it needs an output for test-A in last",
         without: "cannot be final: it needs an output for test-A in last",
-        base: "is a baseline, which has no place",
+        base: "is a baseline: only a scored submission can be final",
         gone: "is withdrawn: only a scored submission can be final",
         bad: "is rejected: only a scored submission can be final",
     }

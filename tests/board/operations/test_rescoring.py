@@ -310,7 +310,7 @@ def test_a_malformed_output_of_a_test_that_comes_later_is_left_out(with_later_te
     assert set(old_scores) < set(kept(board, scores))
     assert [entry.submitter for entry in standings(board, LATER_TEST, now=LATER).entries] == ["bob"]
     status = status_of(board, LATER)
-    assert [line.reason for line in status.submissions if line.submitter == "ann"] == [receipt.reason]
+    assert [line["reason"] for line in status.submissions if line["submitter"] == "ann"] == [receipt.reason]
     assert (status.outdated, status.without_output[LATER_TEST]) == ({}, [code])
     again = rescore(board, now=LATER)
     assert (again.outdated, again.receipts) == ((), ())

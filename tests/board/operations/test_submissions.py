@@ -199,7 +199,7 @@ def test_one_that_is_withdrawn_is_kept_and_not_ranked(board, submission):
     (row,) = stored(board)
     assert (row.withdrawn, row.withdrawal, row.state, row.cost) == (NOW, "it used the answers", "scored", 1)
     assert [count(board, table) for table in (disclosures, scores)] == [0, 2]
-    assert status_of(board, NOW).withdrawn == 1
+    assert status_of(board, NOW).states["withdrawn"] == 1
     with pytest.raises(UsageError) as caught:
         change(board, moderating.withdraw, board.settings, receipt.code, "again", NOW)
     assert str(caught.value) == f"`{receipt.code}` was already withdrawn, at 2027-01-10T12:00:00Z"
@@ -242,7 +242,7 @@ def test_neither_a_password_nor_gits_words_are_for_everyone(sqlite_board, tmp_pa
     assert (receipt.name, receipt.source, receipt.digest) == ("team@main", source, unopened_digest(source))
     assert (receipt.state, receipt.reason) == ("failed", "the branch cannot be fetched")
     (line,) = status_of(board, NOW).submissions
-    assert line.reason == (
+    assert line["reason"] == (
         "the branch cannot be fetched: https://127.0.0.1:1/team.git: git's reason is not shown, because the address "
         "has a login"
     )
@@ -268,7 +268,7 @@ def test_no_password_is_stored_whoever_logs_in(sqlite_board, tmp_path, login, ca
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path for path in written if b"s3cret" in path.read_bytes()] == []
     assert "s3cret" not in f"{said} {status_of(board, NOW)} {capfd.readouterr()}"
-    assert [line.submitter for line in status_of(board, NOW).submissions] == ["127.0.0.1:1/team"] * ("%" in login)
+    assert [line["submitter"] for line in status_of(board, NOW).submissions] == ["127.0.0.1:1/team"] * ("%" in login)
 
 
 def test_the_folder_that_one_stands_in_has_a_name(sqlite_board, submission, monkeypatch):
@@ -281,4 +281,4 @@ def test_what_is_withdrawn_is_not_asked_for_an_output(sqlite_board, submission):
     codes = [add(sqlite_board, str(submission(name, seed=seed)), now=NOW).code for seed, name in enumerate("ab")]
     change(sqlite_board, moderating.withdraw, sqlite_board.settings, codes[0], reason="asked for", now=NOW)
     status = status_of(sqlite_board, NOW)
-    assert (status.without_output, status.ranked) == ({"dev-0": codes[1:]}, 1)
+    assert (status.without_output, status.states["scored"]) == ({"dev-0": codes[1:]}, 1)

@@ -94,11 +94,10 @@ def test_a_deadline_that_is_moved_after_private_scores_were_shown_has_a_warning(
     set_keys(served.board, phases=PHASES, **keys)
     served.send("anna", output("test-A", 0.5))
     words = "extend", "anna", "--reason", "ill", "--until", "2027-01-12T13:00:00Z"
-    early = "geval: the private scores of test-A will be shown from 2027-01-10T13:00:00Z, so the team may use them"
-    assert geval_now(*words) == (2, "", f"{early}\n  to extend its deadline anyway, confirm (--yes)\n")
+    known = "geval: the private scores of test-A are shown from 2027-01-10T13:00:00Z on, so the team may use them"
+    assert geval_now(*words) == (2, "", f"{known}\n  to extend its deadline anyway, confirm (--yes)\n")
     served.clock.wait(hours=2)
     assert "the private part" in geval_now("show")[1]
-    known = "geval: the private scores of test-A have been shown since 2027-01-10T13:00:00Z, so the team may use them"
     assert geval_now(*words) == (2, "", f"{known}\n  to extend its deadline anyway, confirm (--yes)\n")
     assert geval_now(*words, "--yes")[0] == 0
     later = moment_text(served.clock().replace(day=20))
