@@ -31,6 +31,13 @@ COLUMNS = ["name", "moment"]
 MomentOf: TypeAlias = "Callable[[str], tuple[datetime, str]]"  # of a path: when it arrived, and what says so
 
 
+def past(at: datetime, now: datetime) -> datetime:
+    """Return the moment ``at`` which something arrived; raises UsageError if it is in the future."""
+    if at > now:
+        raise UsageError(message=f"the arrival time {moment_text(at)} is in the future: it is {moment_text(now)}")
+    return at
+
+
 def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now: datetime) -> MomentOf:
     """Return a function that tells when a submission in a folder arrived, and by which of receipts.WAYS.
 
@@ -40,9 +47,7 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
     the manifest.
     """
     if at is not None:
-        if at > now:
-            raise UsageError(message=f"the arrival time {moment_text(at)} is in the future: it is {moment_text(now)}")
-        moment = at
+        moment = past(at, now)
         return lambda _: (moment, AT)
     with board.reading() as connection:
         created = connection.execute(select(schema.board.c.created)).scalar_one()

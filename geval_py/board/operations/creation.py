@@ -83,20 +83,20 @@ def _tests(challenge: Challenge, answers: str) -> str:
     def answers_in(place: str, test: str) -> str | None:
         return find_answers(os.path.join(place, test, splits.EXPECTED_FILE))
 
-    lines, hidden = [], [name for name in splits.sets_in(answers) if name.startswith("test")]
-    hidden = [name for name in hidden if answers_in(answers, name)]
+    hidden = [name for name in splits.sets_in(answers) if name.startswith("test") and answers_in(answers, name)]
     if not hidden:
         raise MissingFileError(
             what="No answers of a test set",
             path=os.path.join(answers, "test-A", splits.EXPECTED_FILE),
             hint="name the folder that has test-A/expected.tsv with --answers DIR",
         )
+    lines = []
     for name in hidden:  # of a small test set, a score tells a larger share of the answers
         number = count_lines(splits.answers_at(answers_in(answers, name) or ""))
         step = next(step for limit, step in STEPS if number < limit)
         lines.append(f"  {scalar(name)}: {{disclosed: 2, ladder: true, step: {step}}}")
-    public = [name for name in challenge if name not in hidden and answers_in(challenge.path, name)]
-    public = [name for name in public if not name.startswith(splits.TRAINING_SET)]
+    public = [name for name in challenge if not name.startswith(splits.TRAINING_SET) and name not in hidden]
+    public = [name for name in public if answers_in(challenge.path, name)]
     return "\n".join(lines + [f"  {scalar(name)}: {{visible: true, disclosed: 4}}" for name in public])
 
 

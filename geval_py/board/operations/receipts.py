@@ -104,9 +104,9 @@ def day_of(moment: datetime, zone: tzinfo) -> Day:
 
 def most_hidden(settings: BoardSettings, outputs: Iterable[ReceivedOutput]) -> tuple[int, str]:
     """Return the largest number of outputs for one test with hidden answers, and that test; (0, "") for none."""
-    counted = Counter(output.test for output in outputs)
-    hidden = [(counted[test.name], test.name) for test in settings.tests if not test.visible and counted[test.name]]
-    return max(hidden, default=(0, ""), key=lambda one: one[0])
+    hidden = {test.name for test in settings.tests if not test.visible}
+    ((test, most),) = Counter(output.test for output in outputs if output.test in hidden).most_common(1) or [("", 0)]
+    return most, test
 
 
 def charge_of(

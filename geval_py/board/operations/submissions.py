@@ -17,7 +17,7 @@ from geval_py.board.database.schema import COUNTED, REFUSED, SCORED, Outputs, Su
 from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
 from geval_py.board.operations import scheduler
-from geval_py.board.operations.arrivals import arrivals_in
+from geval_py.board.operations.arrivals import arrivals_in, past
 from geval_py.board.operations.pipeline import Attempt, is_unfinished, prepare, store
 from geval_py.board.operations.receipts import (
     AT,
@@ -62,12 +62,10 @@ def add(
     Raises QuotaError before anything is scored; RejectedError for a name that no submitter may have; UsageError for a
     time in the future; MissingFileError for a missing source; StoreError.
     """
-    if at is not None and at > now:
-        raise UsageError(message=f"the arrival time {moment_text(at)} is in the future: it is {moment_text(now)}")
     attempt = Attempt(
         source=source,
         submitter=submitter,
-        arrived=at or now,
+        arrived=now if at is None else past(at, now),
         added=now,
         baseline=baseline,
         arrived_by=NOW if at is None else AT,
@@ -278,9 +276,9 @@ def final_problem(
     team, tests = team_settings(connection, settings, row.submitter_id), _tests_with_outputs(connection, row.id)
     last = {test.name: team.deciding_phase(test.name) for test in settings.tests if test.split}
     phase = team.phase_of(row.arrived)
-    decided = {test: end for test, end in last.items() if test in tests and (end is None or end.name == phase)}
+    decided = {test: end for test, end in last.items() if test in tests and end is not None and end.name == phase}
     for test, end in decided.items():
-        if end is not None and now > end.until:
+        if now > end.until:
             deadline = f"the deadline of {visible(test)} has passed, at {moment_text(end.until)}"
             return f"{deadline}: final submissions cannot be changed"
     if undo:
@@ -289,8 +287,7 @@ def final_problem(
         state = WITHDRAWN if row.withdrawn is not None else "a baseline" if row.baseline else row.state
         return f"{row.code} is {state}: only a scored submission can be final"
     if not decided:
-        needed = [f"an output for {test}" + (f" in {end.name}" if end else "") for test, end in last.items()]
-        return visible(f"{row.code} cannot be final: it needs {' or '.join(needed)}")
+        return visible(f"{row.code} cannot be final: it has no output for {' or '.join(last)} in its last phase")
     query = SUBMISSIONS.where(Submissions.final.is_not(None), Submissions.submitter_id == row.submitter_id)
     query = query.where(*COUNTED, Submissions.id != row.id).order_by(Submissions.final, Submissions.id)
     named = [other for other in connection.execute(query).all() if team.phase_of(other.arrived) == phase]

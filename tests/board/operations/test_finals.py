@@ -111,8 +111,8 @@ def test_what_cannot_be_final(rows, four):
     rows.withdraw(gone)
     rows.run(update(submissions).where(submissions.c.code == bad).values(state=REJECTED))
     messages = {
-        early: "cannot be final: it needs an output for test-A in last",
-        without: "cannot be final: it needs an output for test-A in last",
+        early: "cannot be final: it has no output for test-A in its last phase",
+        without: "cannot be final: it has no output for test-A in its last phase",
         base: "is a baseline: only a scored submission can be final",
         gone: "is withdrawn: only a scored submission can be final",
         bad: "is rejected: only a scored submission can be final",
