@@ -98,7 +98,7 @@ def likenesses(connection: Connection, settings: BoardSettings) -> Iterator[Like
     )
     for test in settings.tests:
         rows = connection.execute(query.where(Outputs.test == test.name).limit(MAX_OUTPUTS)).all()
-        pairs = _alike(test.name, [row for row in rows if row.lines == rows[0].lines], tolerance)
+        pairs = _alike(test.name, [row for row in rows if row.lines == rows[0].lines], tolerance) if rows else ()
         most_alike: dict[tuple[str, str], Likeness] = {}  # of the outputs of two submissions
         for pair in sorted(pairs, key=lambda pair: (pair.same, pair.correlation), reverse=True):
             most_alike.setdefault((pair.one, pair.other), pair)
