@@ -20,7 +20,7 @@ from geval_py.board.database.schema import Submissions
 from geval_py.board.ranking import order
 from geval_py.board.ranking.leaderboard import shown_columns, standings_document, standings_records
 from geval_py.board.ranking.views import Entry, Standings, SubmissionView, submission_views
-from geval_py.board.settings import BoardSettings, moment_text, names_of
+from geval_py.board.settings import AFTER, BoardSettings, moment_text, names_of
 from geval_py.board.site import files, rendering, site_charts
 from geval_py.board.site.files import Frame
 from geval_py.board.site.view import SiteView
@@ -295,14 +295,16 @@ def public_scores(
 ) -> dict[str, list[Values]]:
     """Return what the site shows of some submissions, by code, for each test that they have an output for.
 
-    A ``score`` is a dash where nothing is shown; ``place`` is that of the submission in the leaderboard, if any.
+    A ``score`` is a dash where nothing is shown; ``place`` is that of the submission in the leaderboard, if any, and
+    says if this is the one of late submissions.
     There are none for a submission that is not ranked. The disclosures must be current.
     """
 
     @cache
     def places(test: str, phase: str) -> dict[str, str]:
         rows = order.entries(connection, settings, test, phase, order.GROUPINGS[settings.entries])
-        return {row["code"]: f"{row['place']}{'=' * row['shared']}" for row in rows if row["place"]}
+        late = f" of {AFTER} (late)" if phase == AFTER else ""
+        return {row["code"]: f"{row['place']}{'=' * row['shared']}{late}" for row in rows if row["place"]}
 
     metric = names_of(settings.metrics)[0]
     scores: dict[str, list[Values]] = {}

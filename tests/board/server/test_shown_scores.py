@@ -85,6 +85,17 @@ def test_digits_after_the_deadline(served):
     assert told(served, sent) == {"test-A": "2.04"}
 
 
+def test_a_late_submission_has_a_place_among_late_ones(served):
+    set_keys(served.board, phases=ONE_PHASE)
+    served.clock.now = LATER
+    program, number = send(served, GOOD)
+    place = "1 of post-deadline (late)"
+    assert [one["place"] for one in state(program, number)["scores"]] == [place]
+    anna = served.signed_in("anna")
+    for address in ("/me", f"/me/uploads/{number}"):
+        assert f", place {place}" in anna.get(address).text
+
+
 def test_other_submissions_have_no_score(served):
     program, number = send(served, GOOD)
     code = state(program, number)["code"]
