@@ -52,15 +52,17 @@ def tell_of_upload(connection: Connection, settings: BoardSettings, upload: Any,
     notify(connection, upload.account, {"state": upload.state, "upload": upload.code, "file": upload.sent_name}, now)
 
 
-def tell_of_correction(connection: Connection, board: Board, teams: Iterable[str], now: datetime) -> None:
-    """Write down for the members of teams that a rescoring changed their score or place."""
+def tell_of_correction(
+    connection: Connection, board: Board, teams: Iterable[str], reason: str, now: datetime
+) -> None:
+    """Write down for the members of teams that a rescoring changed their score or place, and the reason."""
     if board.settings.server.mail is None:
         return
     keys = [casefolded(team) for team in teams]
     with accounts_of(board).reading() as people:
         members = all_accounts(people, A.team_key.in_(keys))
     for member in members:
-        notify(connection, member.id, {"corrected": member.team}, now)
+        notify(connection, member.id, {"corrected": member.team, "reason": reason}, now)
 
 
 def notify(connection: Connection, account: str, event: Mapping[str, Any], now: datetime) -> None:

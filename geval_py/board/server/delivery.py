@@ -21,7 +21,7 @@ from sqlalchemy import Row, exists, select, update
 from geval_py.board.database.schema import Notices, notices
 from geval_py.board.database.store import Board
 from geval_py.board.operations.notices import GIVEN_UP, SENT, WAITING
-from geval_py.board.people import accounts
+from geval_py.board.people import accounts, secrets
 from geval_py.board.people.accounts import A
 from geval_py.board.people.schema import ORGANISER
 from geval_py.board.people.store import accounts_of
@@ -69,7 +69,7 @@ def deliver_next(board: Board, now: datetime) -> bool:
 
 def _letter(board: Board, mail: Mail, row: Row[Any], now: datetime) -> EmailMessage | None:
     """Write the mail of a notice; None if the account was closed, has no address or wants no mail."""
-    settings, event, link, store = board.settings, row.event, "", accounts_of(board)
+    settings, event, store, page = board.settings, row.event, accounts_of(board), ""
     base = settings.url.rstrip("/")
     with store.reading() as people:
         member = accounts.account(people, A.id == row.account)
@@ -81,28 +81,29 @@ def _letter(board: Board, mail: Mail, row: Row[Any], now: datetime) -> EmailMess
             if maker is None or not member.state:  # they came meanwhile, and a new link would sign them out
                 return None
             link = f"{event['address']}/invitation/{accounts.new_link(people, member, now, made_by=maker.id)}"
-        subject = "invitation"
-        text = f"You are invited to {visible(settings.title)}. This link signs you in once:\n\n{link}\n"
+        until = now + timedelta(days=secrets.DAYS[secrets.INVITATION])
+        subject, text = "invitation", f"{visible(member.label)}, you are invited to {visible(settings.title)}.\n"
+        text += f"This link signs you in once, until {until:%Y-%m-%d}:\n\n{link}\n"
     elif not member.mailed:
         return None
     elif "announcement" in event:
-        subject, text = "announcement", f"{event['announcement']}\n"
+        subject, text, page = "announcement", f"{event['announcement']}\n", "/"
     elif "corrected" in event:
-        subject = "scores were corrected"
-        text = f"The organiser scored again. The score or place of {visible(event['corrected'])} changed.\n"
+        subject, page = "scores were corrected", "/me"
+        text = f"The organiser scored again, because {event['reason']}.\n"
+        text += f"The score or place of {visible(event['corrected'])} changed.\n"
     else:
-        subject = f"{event['file']} is {event['state']}"
-        where = f"\n\n{base}/me/uploads/{event['upload']}" if base else ""
-        text = f"Your upload {visible(event['file'])} is {event['state']}.{where}\n"
+        subject, page = f"{event['file']} is {event['state']}", f"/me/uploads/{event['upload']}"
+        text = f"Your upload {visible(event['file'])} is {event['state']}.\n"
     message = EmailMessage()
     message["From"], message["To"] = mail.sender, member.email
     message["Subject"] = visible(f"{settings.title}: {subject}")
     message["Date"] = format_datetime(row.made)
     message["Message-ID"] = f"<{row.number}@{mail.sender.rpartition('@')[2]}>"
     message["Auto-Submitted"] = "auto-generated"
-    if base and not link:
+    if base and page:
         message["List-Unsubscribe"] = f"<{base}/me>"
-        text += f"\nYou can turn these messages off at {base}/me\n"
+        text += f"\n{base}{page}\n\nYou can turn these messages off at {base}/me\n"
     message.set_content(text)
     return message
 
