@@ -55,6 +55,7 @@ from geval_py.board.ranking.order import SUBMITTER
 from geval_py.board.references import References, references_of
 from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import FailedError, Parcel, ReceivedFile, ReceivedOutput, RejectedError, Result
+from geval_py.tables.numbers import counted, exact
 from geval_py.version import __version__
 
 NEW_METRIC = "it was not scored by this metric"
@@ -92,9 +93,13 @@ class PlaceChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Rescored:
-    """The outdated scores, the changes of places, and the receipts of submissions whose state changed (or would)."""
+    """The outdated scores, the changes of places, and the receipts of submissions whose state changed (or would).
+
+    ``scores`` are those that were shown and have changed, before and after.
+    """
 
     outdated: tuple[Outdated, ...]
+    scores: tuple[tuple[float, float], ...]
     changes: tuple[PlaceChange, ...]
     receipts: tuple[Receipt, ...]
 
@@ -116,6 +121,9 @@ class Rescored:
             where = change.test + (f", {change.phase}" if change.phase else "")
             who = change.submitter + (f" {change.entry}" if change.entry else "")
             yield f"{where}: {who} {went} from {change.before or 'no place'} to {change.after or 'no place'}"
+        if self.scores:
+            before, after = max(self.scores, key=lambda score: abs(score[1] - score[0]))
+            yield f"{counted(len(self.scores), 'score')} {changed}, the most from {exact(before)} to {exact(after)}"
         if self.outdated and not self.changes:
             yield f"no place {changed}"
 
@@ -164,10 +172,12 @@ def rescore(
             change_submission(connection, number, corrected=now)
         told = {one.submitter for one in moved}
         told.update(team for (_, team, *_), _ in old_scores.items() ^ new_scores.items())
-        tell_of_correction(connection, board, told, now)
+        tell_of_correction(connection, board, told, ", and ".join(dict.fromkeys(one.reason for one in old)), now)
+        pairs = ((score, new_scores.get(key)) for key, score in old_scores.items())
+        corrected = tuple((was, score) for was, score in pairs if was is not None and score not in (None, was))
         if dry_run:
             connection.rollback()
-    return Rescored(outdated=tuple(old), changes=moved, receipts=tuple(receipts))
+    return Rescored(outdated=tuple(old), scores=corrected, changes=moved, receipts=tuple(receipts))
 
 
 def outdated(

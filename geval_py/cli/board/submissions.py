@@ -9,11 +9,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from operator import attrgetter
 
-from geval_py.board.database.schema import FAILED, REFUSED, SCORED
+from sqlalchemy import insert
+
+from geval_py.board.database.schema import DONE, FAILED, REFUSED, SCORED, rescorings
 from geval_py.board.database.store import Board
+from geval_py.board.operations import audit
 from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.operations.receipts import ARRIVED, NOW, WAYS, Receipt
 from geval_py.board.operations.submissions import add, name_final, note, restore, scan, withdraw
+from geval_py.board.people.schema import ORGANISER
 from geval_py.board.ranking.disclosure import changing
 from geval_py.board.settings import moment_of, moment_text
 from geval_py.cli import terminal
@@ -187,8 +191,11 @@ def run_announce(args: argparse.Namespace) -> None:
     with changing(board, now()) as connection:
         if args.text is None:
             take_back(connection, args.remove)
+            audit.log(connection, ORGANISER, "took back", str(args.remove), now=now())
         else:
-            sys.stdout.write(f"{announce(connection, args.text, now(), members)}\n")
+            number = announce(connection, args.text, now(), members)
+            audit.log(connection, ORGANISER, "announced", args.text, now=now())
+            sys.stdout.write(f"{number}\n")
 
 
 make_extend_parser = parser_maker(
@@ -211,7 +218,6 @@ make_extend_parser = parser_maker(
 
 def run_extend(args: argparse.Namespace) -> None:
     """Run ``geval board extend``: all teams, or none; raises GevalError."""
-    from geval_py.board.operations import audit
     from geval_py.board.operations.extensions import extend
     from geval_py.board.people.accounts import teams_of
     from geval_py.board.people.store import accounts_of
@@ -224,7 +230,7 @@ def run_extend(args: argparse.Namespace) -> None:
         for team in args.teams:
             values |= {"teams": teams, "now": now(), "confirmed": args.yes}
             extended.append(extend(connection, board.settings, team, **values))
-            audit.log(connection, "organiser", "extended", extended[-1].team, str(extended[-1]), now=now())
+            audit.log(connection, ORGANISER, "extended", extended[-1].team, str(extended[-1]), now=now())
     sys.stdout.writelines(f"{one}\n" for one in extended)
 
 
@@ -309,6 +315,10 @@ def run_rescore(args: argparse.Namespace) -> None:
         if uploads:
             lines.append(f"{'to wait' if args.dry_run else 'wait'} again: {counted(uploads, 'failed upload')}")
     lines = [visible(line) for line in lines]
+    with board.writing() as connection:
+        values = {"who": ORGANISER, "dry": args.dry_run, "state": DONE, "reason": "\n".join(lines)}
+        connection.execute(insert(rescorings).values(**values, arrived=now(), due=now(), ended=now()))
+        audit.log(connection, ORGANISER, "rescored", "dry run" if args.dry_run else "", now=now())
     document = {
         "outdated": [asdict(one) for one in rescored.outdated],
         "changes": [asdict(one) for one in rescored.changes],

@@ -228,7 +228,7 @@ def test_no_token_opens_the_organisers_page(served, organiser):
 
 
 @ON_BOTH
-def test_an_organiser_rescores(served, organiser):
+def test_an_organiser_rescores(served, organiser, geval):
     served.send("anna", GOOD)
     answers = Path(served.board.settings.answers, "test-A", "expected.tsv")
     words = answers.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -241,11 +241,21 @@ def test_an_organiser_rescores(served, organiser):
         assert served.work() == 1
         return served.rows(select(*rescorings.c["dry", "state", "reason"]).order_by(rescorings.c.id.desc()))[0]
 
-    changed = "again: 2, because the challenge, its answers or the seed changed\nno place"
-    assert rescored(dry="yes") == (True, "done", f"to be scored {changed} would change\n")
-    assert rescored() == (False, "done", f"scored {changed} changed\n")
+    changed = "again: 2, because the challenge, its answers or the seed changed\n1 score"
+    assert rescored(dry="yes") == (
+        *(True, "done"),
+        f"to be scored {changed} would change, the most from 2.038 to Infinity\nno place would change\n",
+    )
+    told = f"scored {changed} changed, the most from 2.038 to Infinity\nno place changed\n"
+    assert rescored() == (False, "done", told)
     assert rescored() == (False, "done", "nothing is out of date\n")
     assert "nothing is out of date" in organiser.get(HOME).text
+    assert geval("board", "rescore", served.board.folder, "--dry-run") == (0, "nothing is out of date\n", "")
+    home = organiser.get(HOME).text
+    assert "<strong>Dry run</strong> asked for by organiser" in home
+    assert ("organiser", "rescored", "dry run") in log(served)
+    assert geval("board", "announce", served.board.folder, "Soon") == (0, "1\n", "")
+    assert ("organiser", "announced", "Soon") in log(served)
 
 
 def test_a_rescoring_that_cannot_be_done_fails_with_its_reason(served, organiser):
