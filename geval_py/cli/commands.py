@@ -73,7 +73,6 @@ SUBCOMMANDS = {  # of each command that has some, the same
         "disqualify": ("withdraw all submissions of teams, and close their accounts", SERVER),
         "open": ("open a closed account of a server again", SERVER),
         "team": ("rename or merge teams of a server, and move people", SERVER),
-        "verify-receipt": ("verify the signature of an upload's receipt", SERVER),
     },
     "challenge": {
         "make": ("a challenge, cut from texts", "geval_py.cli.challenge"),

@@ -15,7 +15,7 @@ from datetime import timedelta
 from board_model import HIDDEN, VISIBLE, Model, RefusedError
 from board_world import ANSWERS, PUBLIC, Observed
 from hypothesis.stateful import RuleBasedStateMachine
-from samples import NOW
+from samples import NOW, verified
 from sqlalchemy import delete, select, text, update
 
 from geval_py.board.database import schema
@@ -176,7 +176,7 @@ class Machine(RuleBasedStateMachine):
         with self.board.reading() as connection:
             stored = dict(connection.execute(select(submissions.c.code, submissions.c.receipt)).all())
             for receipt in self.receipts:
-                assert stored[signed_receipts.verify("receipt", receipt, key)["number"]] == receipt
+                assert stored[verified(receipt, key)["number"]] == receipt
             kept = set(connection.execute(select(blobs.c.sha256)).scalars())
             needed = set(connection.execute(select(files.c.sha256)).scalars())
             failed = set(

@@ -1,12 +1,15 @@
 """A small challenge and outputs for it, the same each time."""
 
 import itertools
+import json
 import os
 import random
 import re
 from datetime import UTC, datetime
 
 import pytest
+from joserfc import jws
+from joserfc.jwk import OKPKey
 from sqlalchemy import func, select
 
 from geval_py.board.database.store import Board
@@ -41,6 +44,11 @@ def change(board, operation, *values, moment=NOW, **more):
     """Change a board by an operation, in a transaction."""
     with changing(board, moment) as connection:
         return operation(connection, *values, **more)
+
+
+def verified(receipt, key):
+    """Return what a receipt says; raises BadSignatureError if it was not signed with the public key."""
+    return json.loads(jws.deserialize_compact(receipt, OKPKey.import_key(json.loads(key)), ["Ed25519"]).payload)
 
 
 def count(board, table):

@@ -8,28 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import OKPKey
 
-from geval_py.errors import DataError, UnreadableFileError
+from geval_py.errors import UnreadableFileError
 from geval_py.reading.rewriting import written_whole
-from geval_py.text import named
 
 KEY_FILE = "receipt.key"
 ALGORITHM: Final = "Ed25519"  # RFC 9864
-Receipt: TypeAlias = "dict[str, Any]"
-
-
-class ReceiptError(DataError):
-    """A receipt is not what it says; ``reason`` is one sentence."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{named(self.path)} is not a valid receipt: {self.reason}"
 
 
 def signing_key(folder: str) -> OKPKey:
@@ -55,20 +44,6 @@ def public_text(key: OKPKey) -> str:
     return json.dumps(key.as_dict(private=False))
 
 
-def sign(key: OKPKey, receipt: Receipt) -> str:
+def sign(key: OKPKey, receipt: dict[str, Any]) -> str:
     """Return a receipt with its signature."""
     return jws.serialize_compact({"alg": ALGORITHM}, json.dumps(receipt), key, [ALGORITHM])
-
-
-def verify(path: str, text: str, key: str) -> Receipt:
-    """Return the receipt in the text of a file, if it was signed with the public ``key``; raises ReceiptError.
-
-    The text may also be the whole answer to an upload, which has the receipt as a string.
-    """
-    try:
-        if text.startswith("{"):
-            text = json.loads(text)["receipt"]
-        signed = jws.deserialize_compact(text.strip(), OKPKey.import_key(json.loads(key)), [ALGORITHM])
-    except (JoseError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ReceiptError(path=path, reason="it was not signed with this key, or was changed since") from error
-    return dict(json.loads(signed.payload))

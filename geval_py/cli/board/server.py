@@ -1,4 +1,4 @@
-"""``geval board serve``, ``work``, ``invite``, ``token``, ``verify-receipt``: the board's server and its accounts."""
+"""``geval board serve``, ``work``, ``invite``, ``token`` and others: the board's server and its accounts."""
 
 from __future__ import annotations
 
@@ -437,26 +437,3 @@ def run_disqualify(args: argparse.Namespace) -> None:
     board = Board.open(args.board)
     names = disqualify(board, accounts_of(board), args.teams, args.reason, now())
     sys.stdout.writelines(f"{visible(name)} is disqualified\n" for name in names)
-
-
-make_verify_receipt_parser = parser_maker(
-    "board verify-receipt",
-    "Verify the signature of a receipt with the key that the server publishes at /receipt-key.",
-    """\
-  geval board verify-receipt receipt.jws --key "$(curl -s https://board.example.org/receipt-key)"
-""",
-    option("file", metavar="FILE", help="the receipt, or the whole response to an upload"),
-    option("--key", required=True, metavar="KEY", help="the board's public key, as the server publishes it"),
-    status="Exit status: 0 the receipt is valid, 1 it is not, 2 an error in the command line.",
-)
-
-
-def run_verify_receipt(args: argparse.Namespace) -> None:
-    """Run ``geval board verify-receipt``; raises GevalError."""
-    from geval_py.board.server import signed_receipts
-
-    receipt = signed_receipts.verify(args.file, read_text(args.file), args.key.strip())
-    test = f" for {receipt['test']}" if receipt["test"] else ""
-    what = f"{receipt['submitter']} sent {receipt['file']}{test} of {receipt['bytes']} bytes to {receipt['board']}"
-    moment, digest = receipt["arrived"], receipt["sha256"]
-    sys.stdout.write(f"{visible(f'valid: {what}')}\n  arrived  {moment}\n  sha256   {digest}\n")

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from samples import verified
 from sqlalchemy import func, select, text
 
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, WAITING, blobs, files, submissions, submitters
@@ -161,7 +162,7 @@ def check_invariants(board, given=(), *, is_idle=True):
         rows = connection.execute(select(submissions).order_by(submissions.c.id)).all()
         stored = {row.code: row for row in rows}
         for receipt in given:  # no receipt without its upload
-            told = signed_receipts.verify("a receipt", receipt, key)
+            told = verified(receipt, key)
             assert stored[told["number"]].receipt == receipt
         for row in rows:
             _check_upload(connection, row, key)
@@ -179,7 +180,7 @@ def check_invariants(board, given=(), *, is_idle=True):
 def _check_upload(connection, row, key):
     """Look at one upload: its receipt, its content, and what it became."""
     if not row.trial:
-        told = signed_receipts.verify("a receipt", row.receipt, key)
+        told = verified(row.receipt, key)
         assert (told["number"], told["sha256"], told["bytes"]) == (row.code, row.sha256, row.bytes)
         assert datetime.fromisoformat(told["arrived"]) == row.arrived
     if row.state == WAITING:
