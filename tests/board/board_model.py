@@ -78,17 +78,16 @@ class Submission:
     remark: str = ""
     code: tuple = ()  # of its first digest, and its arrival
     marks: frozenset = frozenset()  # fingerprints of scanned paths
-    is_uploaded: bool = False
     trial: bool = False
     tries: int = 0
     due: datetime | None = None
     until: datetime | None = None
     started: datetime | None = None
-    has_ended: bool = False
+    sent: tuple = ()  # the content and the form of an upload
 
     @property
-    def is_unfinished(self):
-        return self.state == "failed" or (self.state == "rejected" and not self.has_files)
+    def is_unscored(self):
+        return self.state in ("failed", "rejected")
 
     def view(self):
         return (
@@ -141,20 +140,17 @@ class Model:
 
     # What things depend on
 
-    def reference(self, test):
-        return self.answers[test], self.settings.split and test == HIDDEN
-
     def scores_of(self, content):
-        return {(test, self.settings.metric): self.reference(test) for test in content.outputs}
+        return {(test, self.settings.metric): self.answers[test] for test in content.outputs}
 
     # Submissions
 
-    def used(self, team, moment, *, uploads=False):
+    def used(self, team, moment, row, *, uploads=False):
         start, end = self.settings.day_of(moment)
         return sum(
             one.cost
             for one in self._of_phase(team, moment)
-            if start <= one.arrived < end and (uploads or one.state != "waiting")
+            if start <= one.arrived < end and (uploads or one.state != "waiting") and one is not row
         )
 
     def _of_phase(self, team, moment):
@@ -164,28 +160,33 @@ class Model:
     def store(self, name, content, form, arrived, *, baseline=False, row=None, mark=None):
         """Store a submission, in its row if it has waited."""
         team, unopened = name.casefold(), content.digests[form]
-        received = self.jam != "receive" and content.is_received(self.settings.variants)
-        digest = content.digests["received"] if received else unopened
-        marks, is_tried_again = frozenset([mark] if mark else []), row is not None and row.has_ended
-        for one in self._of_phase(team, arrived):
-            is_same = one.digest in (digest, unopened) or one.code == (digest, arrived)
-            if one is row or one.trial or one.state == "refused" or not is_same:
-                continue
-            if not one.is_unfinished:
+        is_stored = row is not None and row.state == "waiting" and row.has_files
+        received = content.is_received(self.settings.variants) if self.jam != "receive" or is_stored else False
+        received |= is_stored and row.had_outputs
+        digest = content.digests["received"] if received or is_stored else unopened
+        marks = frozenset([mark] if mark else [])
+        same = [
+            one
+            for one in self._of_phase(team, arrived)
+            if (one.digest in (digest, unopened) or one.code == (digest, arrived))
+            and not (one is row or one.trial or one.state == "refused")
+        ]
+        for one in same:
+            if not one.is_unscored:
                 if row is None:
                     one.marks |= marks
                 else:
                     self._end(row, "refused")
                 return
-            if row is None:
-                row, is_tried_again = one, True
+        if same and row is None:
+            row, arrived = same[0], same[0].arrived
         cost = content.cost() if received else 1
-        is_free = baseline or is_tried_again or not self.settings.quota
-        if not is_free and self.used(team, arrived) + cost > self.settings.quota:
+        if self.settings.quota and not baseline and self.used(team, arrived, row) + cost > self.settings.quota:
             raise RefusedError
         slow = self.jam == "score" and digest in self.heavy
         valid = received and content.is_valid(self.answers)
-        state = "failed" if self.jam == "receive" or (received and slow) else "scored" if valid else "rejected"
+        is_unread = self.jam == "receive" and not is_stored
+        state = "failed" if is_unread or (received and slow) else "scored" if valid else "rejected"
         if row is None:
             row = Submission(team, content, form, arrived, code=(digest, arrived))
             self.submissions.append(row)
@@ -193,12 +194,12 @@ class Model:
         row.content, row.form, row.digest, row.state, row.baseline = content, form, digest, state, baseline
         row.cost = 0 if baseline else {"scored": cost, "rejected": int(received), "failed": 0}[state]
         row.scores = self.scores_of(content) if state == "scored" else {}
-        row.has_files, row.had_outputs, row.has_ended, row.until = received, state == "scored", True, None
+        row.has_files, row.had_outputs, row.until = received or is_stored, state == "scored", None
         row.marks = marks or row.marks
 
     @staticmethod
     def _end(row, state):
-        row.state, row.cost, row.has_ended, row.until = state, 0, True, None
+        row.state, row.cost, row.until = state, 0, None
 
     def add(self, *what, **how):
         self._check_answers()
@@ -206,23 +207,20 @@ class Model:
         yield
 
     def scan(self, *, again, now):
-        """Scan the folders: one of each submitter at a time, and those together in a transaction."""
+        """Scan the folders, in their order."""
         self._check_answers()
         known = {mark: one for one in self.submissions for mark in one.marks}
         waiting = [
             (name, known.get(mark))
             for name, (*_, mark) in sorted(self.folders.items(), key=lambda item: natural_order(item[0]))
-            if mark not in known or (again and known[mark].is_unfinished)
+            if mark not in known or (again and known[mark].is_unscored)
         ]
-        while waiting:
-            teams = {name.casefold(): name for name, _ in reversed(waiting)}
-            for name, row in [one for one in waiting if one[0] in teams.values()]:
-                content, form, mark = self.folders[name]
-                waiting.remove((name, row))
-                with suppress(RefusedError):
-                    if self.names.get(name.casefold(), name) != name:
-                        raise RefusedError
-                    self.store(name, content, form, row.arrived if row else now, row=row, mark=mark)
+        for name, row in waiting:
+            content, form, mark = self.folders[name]
+            with suppress(RefusedError):
+                if self.names.get(name.casefold(), name) != name:
+                    raise RefusedError
+                self.store(name, content, form, row.arrived if row else now, row=row, mark=mark)
             yield
 
     def _check_answers(self):
@@ -269,51 +267,61 @@ class Model:
         name, until = self.settings.phases[-1]
         return until if self.settings.phase_of(one.arrived) == name else None
 
-    def rescore(self, *, failed=(), again=False, dry=False):
+    def rescore(self, *, failed=(), dry=False):
         """Score again what is out of date; ``failed`` are the digests whose scoring failed."""
         self._check_answers()
         if dry:
             return
         for one in self.submissions:
             new = self.scores_of(one.content)
-            if one.state == "scored":
-                is_old = any(one.scores.get(key) != reference for key, reference in new.items())
-            else:
-                is_old = again and one.has_files and one.state in ("failed", "rejected") and not one.trial
-            if not is_old:
-                continue
-            was = one.state
-            valid = one.content.is_valid(self.answers)
-            valid = valid and (one.had_outputs or one.content.is_received(self.settings.variants))
-            one.state = "failed" if one.digest in failed else "scored" if valid else "rejected"
-            one.scores = one.scores | new if one.state == "scored" else {}
-            one.had_outputs |= one.state == "scored"
-            if one.state != was:
-                cost = {"scored": one.content.cost(), "rejected": 1, "failed": 0}[one.state]
-                one.cost = 0 if one.baseline else cost
+            is_old = any(one.scores.get(key) != reference for key, reference in new.items())
+            if one.state == "scored" and is_old:
+                valid = one.content.is_valid(self.answers)
+                one.state = "failed" if one.digest in failed else "scored" if valid else "rejected"
+                one.scores = one.scores | new if one.state == "scored" else {}
         yield
 
+    def try_again(self):
+        """Let what was rejected or failed wait again, if its files or its upload are stored."""
+        for one in self.submissions:
+            if one.is_unscored and not one.trial and (one.has_files or one in self._with_content(one.sent)):
+                one.state, one.due, one.tries = "waiting", self.now, 0
+        yield
+
+    def _with_content(self, sent):
+        """Return the uploads of a file, if one of them waits or has failed: its content is stored."""
+        rows = [one for one in self.submissions if sent and one.sent == sent]
+        is_kept = any(one.state == "waiting" or (one.state == "failed" and not one.trial) for one in rows)
+        return rows if is_kept else []
+
     # The server
+
+    def _check_quota(self, team, moment, row):
+        """Refuse an upload that has no quota; each that waits counts."""
+        if self.settings.quota and self.used(team, moment, row, uploads=True) + 1 > self.settings.quota:
+            raise RefusedError
 
     def accept(self, name, content, form, *, dry):
         """Accept an upload."""
         team = name.casefold()
         arrived = max([self.created, self.now, *(one.arrived for one in self.submissions)])
-        for one in self._of_phase(team, arrived) if not dry else ():
-            if (
-                one.is_uploaded
-                and not one.trial
-                and one.state != "refused"
-                and (one.content, one.form) == (content, form)
-            ):
-                if one.is_unfinished:
-                    one.state, one.due, one.tries = "waiting", self.now, 0
-                yield
-                return
-        if not dry and self.settings.quota and self.used(team, arrived, uploads=True) + 1 > self.settings.quota:
-            raise RefusedError
+        same = [
+            one
+            for one in (self._of_phase(team, arrived) if not dry else ())
+            if not one.trial and one.state != "refused" and one.sent == (content, form)
+        ]
+        for one in sorted(same, key=lambda one: one.is_unscored)[:1]:
+            if one.is_unscored:
+                self._check_quota(team, one.arrived, one)
+                one.state, one.due, one.tries = "waiting", self.now, 0
+            yield
+            return
+        if not dry:
+            self._check_quota(team, arrived, None)
         self.names.setdefault(team, name)
-        new = Submission(team, content, form, arrived, cost=int(not dry), is_uploaded=True, trial=dry, due=self.now)
+        new = Submission(
+            team, content, form, arrived, cost=int(not dry), sent=(content, form), trial=dry, due=self.now
+        )
         self.submissions.append(new)
         yield
 
@@ -402,11 +410,10 @@ class Model:
         digits = (self.settings.digits or 4) if is_over else self.settings.digits
         found, public = [], {}
         for place, one in enumerate(self.submissions):
-            own = one.scores.get((test, metric))
+            answers = one.scores.get((test, metric))
             is_here = self.settings.phase_of(one.arrived) == phase and not one.withdrawn and one.state == "scored"
-            if own is None or not is_here:
+            if answers is None or not is_here:
                 continue
-            answers, _ = own
             values = [self.value(out, answers, part) for out in one.content.outputs[test]]
             best = min((rounded(value, digits or DIGITS) for value in values), key=self.badness)
             if is_split and self.settings.finals:

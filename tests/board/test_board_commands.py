@@ -197,7 +197,7 @@ def test_status_says_how_to_try_again_what_failed(there, submission, sandbox_job
     assert there("board", "scan", "board", "uploads")[2] == "geval: note: nothing is new\n"
     assert there("board", "rescore", "board")[1] == "nothing is out of date\n"
     status, out, _ = there("board", "rescore", "board", "--again")
-    assert (status, out.splitlines()[0]) == (0, "scored again: 2, because it failed, and is tried again")
+    assert (status, out) == (0, "nothing is out of date\ntried again: 2 submissions\n")
     assert "failed: " not in there("board", "status", "board")[1]
 
 

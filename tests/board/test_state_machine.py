@@ -26,12 +26,12 @@ from samples import change
 from sqlalchemy import select
 
 from geval_py.board.backups import back_up
-from geval_py.board.database.schema import announcements
+from geval_py.board.database.schema import FAILED, REJECTED, announcements
 from geval_py.board.operations import rescoring, submissions
 from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.people import accounts
 from geval_py.board.people.store import accounts_of
-from geval_py.board.server import uploads
+from geval_py.board.server import queue, uploads
 from geval_py.board.server.worker import Worker
 
 QUICK_STEPS, LONG_STEPS = 200, 100_000  # on each database
@@ -179,24 +179,34 @@ class BoardMachine(Machine):
 
     # Scores and settings
 
-    def rescoring(self, *, again=False, dry=False):
+    def rescoring(self, *, dry=False):
         now, failed = self.now, set()
 
         def act():
             with self.world.noting(failed):
-                self.rescored = rescoring.rescore(self.board, now=now, again=again, dry_run=dry)
+                self.rescored = rescoring.rescore(self.board, now=now, dry_run=dry)
 
-        change = after(lambda model: model.rescore(failed=failed, again=again, dry=dry))
+        change = after(lambda model: model.rescore(failed=failed, dry=dry))
         return Action("dry run" if dry else "rescore", act, change)
 
-    @step(again=st.booleans(), dry=st.sampled_from(["no", "only", "before"]), kill=KILLS, inner=INNER)
-    def rescore(self, again, dry, kill, inner):
+    @step(kill=KILLS)
+    def try_again(self, kill):
+        """Let what was rejected or failed wait again."""
+
+        def act():
+            with self.board.writing() as connection:
+                queue.try_again(connection, self.now, REJECTED, FAILED)
+
+        self.perform(Action("try again", act, after(lambda model: model.try_again())), kill)
+
+    @step(dry=st.sampled_from(["no", "only", "before"]), kill=KILLS, inner=INNER)
+    def rescore(self, dry, kill, inner):
         """Score again what is out of date; a dry run before it says the same."""
         if dry != "no":
-            self.perform(self.rescoring(again=again, dry=True), None if dry == "before" else kill)
+            self.perform(self.rescoring(dry=True), None if dry == "before" else kill)
         said = self.rescored if dry == "before" else None
         if dry != "only":
-            self.perform(self.rescoring(again=again), None if said else kill, None if said else inner)
+            self.perform(self.rescoring(), None if said else kill, None if said else inner)
         if said is not None:
             assert said == self.rescored
 

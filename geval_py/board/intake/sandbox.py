@@ -60,21 +60,16 @@ def process_source(
     metrics: Sequence[str],
     *,
     earlier: Collection[str] = (),
-    again: Collection[str] = (),
-    left: int | None = None,
 ) -> Result:
     """Copy a submission's files from a folder, an archive or git+URL@BRANCH into a place, check and score them.
 
     ``settings`` are those of the phase in which it arrived: it needs an output for one of the phase's tests. Nothing
-    is scored if its digest is one of ``earlier`` or, unless it is one of those that are tried ``again``, if it counts
-    as more submissions than are ``left`` of a quota.
+    is scored if its digest is one of ``earlier``.
     """
     arguments = {
         "source": source if source.startswith(GIT) else os.path.abspath(source),
         "metrics": list(metrics),
         "earlier": list(earlier),
-        "again": list(again),
-        "left": left,
     }
     result = run_in_sandbox(arguments, settings, place)
     with contextlib.suppress(FileNotFoundError), open(os.path.join(place, PARCEL_FILE), "rb") as file:

@@ -135,12 +135,14 @@ def check_quota(
     arrived: datetime,
     outputs: Iterable[ReceivedOutput],
     *,
+    row_id: int = 0,
     with_uploads: bool = False,
 ) -> None:
     """Raise QuotaError if one more submission would be too many; ``submitter_id`` is None for a new submitter.
 
     The quota is that of the phase in which it arrived, with the exceptions for its team. Submissions of the same day
-    in another phase do not count. If ``with_uploads``, each upload that waits to become a submission counts as one.
+    in another phase do not count, nor what the row ``row_id`` counted for before it was tried again. If
+    ``with_uploads``, each upload that waits to become a submission counts as one.
     """
     settings = team_settings(connection, settings, submitter_id)
     in_phase = settings.at(arrived)
@@ -148,7 +150,7 @@ def check_quota(
     if not allowed:
         return
     day = day_of(arrived, settings.zone)
-    used = quota_used(connection, settings, submitter_id, arrived, with_uploads=with_uploads)
+    used = quota_used(connection, settings, submitter_id, arrived, row_id=row_id, with_uploads=with_uploads)
     most, test = most_hidden(in_phase, outputs)
     if used + max(most, 1) > allowed:
         raise QuotaError(
@@ -164,12 +166,22 @@ def check_quota(
 
 
 def quota_used(
-    connection: Connection, settings: BoardSettings, submitter_id: int | None, moment: datetime, *, with_uploads: bool
+    connection: Connection,
+    settings: BoardSettings,
+    submitter_id: int | None,
+    moment: datetime,
+    *,
+    row_id: int = 0,
+    with_uploads: bool,
 ) -> int:
-    """Return how many submissions of the day and phase of a moment a submitter, with these settings, has used."""
+    """Return how many submissions of the day and phase of a moment a submitter, with these settings, has used.
+
+    The row ``row_id`` does not count.
+    """
     phase, day = settings.phase_of(moment), day_of(moment, settings.zone)
     cost = select(func.coalesce(func.sum(Submissions.cost), 0)).where(
         Submissions.submitter_id == submitter_id,
+        Submissions.id != row_id,
         Submissions.arrived >= day.start,
         Submissions.arrived < day.end,
         arrived_in(settings, phase, Submissions.arrived),

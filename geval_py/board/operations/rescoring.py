@@ -2,7 +2,7 @@
 
     outdated             the scores of an earlier challenge, answers, metrics, seed or geval-py
     score_again          outside of any transaction: new evaluations of the stored files, which nobody sees yet
-    replace_scores       inside one transaction, for what is outdated still
+    store_result         inside one transaction, for what is outdated still
 
 The files come from the database. The last part finds the places that this moves.
 """
@@ -14,13 +14,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from itertools import groupby
+from typing import TypeAlias
 
-from sqlalchemy import Connection, Row, delete, select
+from sqlalchemy import Connection, select
 
 from geval_py.board.database import store as database
 from geval_py.board.database.schema import (
-    FAILED,
     REJECTED,
     SCORED,
     Disclosures,
@@ -46,7 +46,7 @@ from geval_py.board.intake.sources import numbered_path
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.notices import tell_of_correction
 from geval_py.board.operations.pipeline import current_evaluations, store_evaluations, store_result
-from geval_py.board.operations.receipts import Receipt, change_submission, charge_of, receipt_of
+from geval_py.board.operations.receipts import Receipt, change_submission, receipt_of
 from geval_py.board.operations.scheduler import Progress
 from geval_py.board.operations.teams import settings_by_team, team_settings
 from geval_py.board.ranking import leaderboard
@@ -61,22 +61,18 @@ from geval_py.version import __version__
 NEW_METRIC = "it was not scored by this metric"
 NEW_TEST = "it came before this test was scored"
 OTHER_REFERENCE = "the challenge, its answers or the seed changed"
-TRIED_AGAIN = {FAILED: "it failed, and is tried again", REJECTED: "it was rejected, and is checked again"}
 Places: TypeAlias = "Mapping[tuple[str, str, str, str], int | None]"  # by test, phase, submitter and code
 
 
 @dataclass(frozen=True)
 class Outdated:
-    """A score to be replaced, and the reason.
-
-    ``test`` and ``metric`` are "" if the submission has no scores, and is to be checked again.
-    """
+    """A score to be replaced, and the reason."""
 
     submission_id: int
     code: str
     reason: str
-    test: str = ""
-    metric: str = ""
+    test: str
+    metric: str
 
 
 @dataclass(frozen=True)
@@ -137,38 +133,58 @@ def rescore(
     progress: Progress | None = None,
     stop: threading.Event | None = None,
 ) -> Rescored:
-    """Score again what is outdated, and rank anew; with ``again``, also check what was rejected, and try what failed.
+    """Score again what is outdated, and rank anew; with ``again``, also the outputs that were left out.
 
     With ``dry_run`` nothing changes but for stored evaluations that nobody sees. ``progress`` is called with the
     number of submissions done, and the number of all. An interrupt kills all children, as ``stop`` does; what was
     scored is not scored again. If the challenge changes meanwhile, all begins anew. Raises StoreError, FailedError if
     it was stopped, and the DataErrors of the challenge.
     """
-    settings = board.settings
-    while True:
-        references = references_of(settings)
-        with board.reading() as connection:
-            old = outdated(connection, settings, references, again=again)
-        waiting = sorted({one.submission_id for one in old}, reverse=True)
-        results = _score_all(board, waiting, references, now, progress, stop)
-        if references_of(settings) == references:
-            break
+    settings, references = board.settings, references_of(board.settings)
+    with board.reading() as connection:
+        old = outdated(connection, settings, references, again=again)
+    waiting = sorted({one.submission_id for one in old}, reverse=True)
+    total, results = len(waiting), dict[int, Result]()
+
+    def store(ready: Sequence[tuple[int, Result]]) -> None:
+        with board.writing() as connection:
+            for _, result in ready:
+                if result.parcel is not None:
+                    store_evaluations(connection, result.parcel, result.scored, references, now)
+        for number, result in ready:
+            results[number] = result
+            if progress is not None:
+                progress(len(results), total)
+
+    scheduler.run(
+        lambda _: waiting.pop() if waiting else None,
+        lambda number, place: (number, score_again(board, number, references, place)),
+        store,
+        stop=stop,
+    )
+    if len(results) < total:
+        raise FailedError("it was stopped")
+    if references_of(settings) != references:
+        return rescore(board, now=now, dry_run=dry_run, again=again, progress=progress, stop=stop)
     with board.writing() as connection:
         refresh(connection, settings, now)
         before, old_scores = places(connection, settings, now), shown_scores(connection)
         left = outdated(connection, settings, references, again=again)  # another run may have replaced some meanwhile
-        numbers = sorted({one.submission_id for one in left} & results.keys())
-        changed = [
-            number
-            for number in numbers
-            if replace_scores(connection, settings, number, results[number], references, now)
-        ]
-        receipts = [receipt_of(connection, number) for number in changed]
+        receipts = []
+        for number in sorted({one.submission_id for one in left} & results.keys()):
+            result = results[number]
+            columns = pick(Submissions, "state reason problems")
+            was = connection.execute(select(*columns).where(Submissions.id == number)).one()
+            is_other = (result.state, result.reason) != (was.state, was.reason)
+            problems = result.problems if is_other or result.problems else was.problems
+            store_result(connection, number, result, references, now, problems=problems)
+            if is_other:
+                receipts.append(receipt_of(connection, number))
         refresh(connection, settings, now)
         after, new_scores = places(connection, settings, now), shown_scores(connection)
         changes = (PlaceChange(*key, before.get(key), after.get(key)) for key in dict.fromkeys((*after, *before)))
         moved = tuple(one for one in changes if one.before != one.after)
-        for number in {key[0] for key, score in old_scores.items() if new_scores.get(key) != score}:
+        for number in {key[0] for key, _ in old_scores.items() - new_scores.items()}:
             change_submission(connection, number, corrected=now)
         told = {one.submitter for one in moved}
         told.update(team for (_, team, *_), _ in old_scores.items() ^ new_scores.items())
@@ -183,56 +199,41 @@ def rescore(
 def outdated(
     connection: Connection, settings: BoardSettings, references: References, *, again: bool = False
 ) -> list[Outdated]:
-    """List the outdated scores by submission.
+    """List the outdated scores of scored submissions.
 
-    They are scores that were made with other references, or by another geval-py; and of scored submissions, files for
-    tests that board.yaml named later, or ranks in their phase since. What was left out of these is tried ``again``
-    alone, as are submissions with files that were rejected or failed.
+    They were made with other references, or by another geval-py; or they are missing, of a metric, or of a test that
+    was named later or ranks in their phase since. Outputs for such a test that were left out come ``again`` alone.
     """
-    old = []
-    first: dict[int, Row[Any]] = {}
-    scored: dict[tuple[int, str], Row[Any]] = {}
-    for row in connection.execute(
-        select(*pick(Submissions, "id code"), Outputs.id.label("output_id"), Outputs.test, Scores.metric)
-        .add_columns(Evaluations.reference, Evaluations.version)
-        .join_from(submissions, outputs)
+    old, teams = [], settings_by_team(connection, settings)
+    rows = connection.execute(
+        select(*pick(Submissions, "id code arrived submitter_id reason"), Files.id.label("file_id"), Files.name)
+        .add_columns(Outputs.test, Scores.metric, Evaluations.reference, Evaluations.version)
+        .join_from(submissions, files)
+        .outerjoin(outputs, Outputs.file_id == Files.id)
         .outerjoin(scores, Scores.output_id == Outputs.id)
         .outerjoin(evaluations, Evaluations.id == Scores.evaluation_id)
         .where(Submissions.state == SCORED)
-        .order_by(Submissions.id, Outputs.id)
-    ):
-        first.setdefault(row.output_id, row)
-        scored[row.output_id, row.metric] = row
-    for output_id, row in first.items():
-        for (test, metric), reference in references.items():
-            current = scored.get((output_id, metric))
-            if test != row.test or (current and (current.reference, current.version) == (reference, __version__)):
+        .order_by(Submissions.id, Files.id)
+    )
+    for _, of_file in groupby(rows, key=lambda row: row.file_id):
+        scored = {row.metric: row for row in of_file}
+        row = next(iter(scored.values()))
+        test, is_new = row.test, row.test is None
+        if is_new:
+            test = row.name.rpartition("/")[0]
+            is_left_out = left_out(test) in row.reason and not again
+            if is_left_out or teams[row.submitter_id].at(row.arrived).test(test) is None:
                 continue
-            reason = NEW_METRIC
-            if current is not None:
-                is_other = current.reference != reference
-                reason = OTHER_REFERENCE if is_other else f"geval-py {current.version} became {__version__}"
-            old.append(Outdated(row.id, row.code, reason, test, metric))
-
-    tests = {name: [test.name for test in phase.tests] for name, phase in settings.by_phase.items()}
-    teams = settings_by_team(connection, settings)
-    for row in connection.execute(
-        select(*pick(Submissions, "id code arrived submitter_id reason"), Files.name)
-        .join_from(submissions, files)
-        .outerjoin(outputs, Outputs.file_id == Files.id)
-        .where(Submissions.state == SCORED, Outputs.id.is_(None))
-    ):
-        new_test = row.name.rpartition("/")[0]
-        is_ranked = new_test in tests[teams[row.submitter_id].phase_of(row.arrived)]
-        if is_ranked and (again or left_out(new_test) not in row.reason):
-            old += [Outdated(row.id, row.code, NEW_TEST, *key) for key in references if key[0] == new_test]
-
-    if again:
-        has_files = select(Files.id).where(Files.submission_id == Submissions.id).exists()
-        for state, reason in TRIED_AGAIN.items():
-            query = select(Submissions.id, Submissions.code).where(Submissions.state == state, has_files)
-            old += [Outdated(row.id, row.code, reason) for row in connection.execute(query)]
-    return sorted(old, key=lambda one: one.submission_id)
+        for metric in (metric for name, metric in references if name == test):
+            score, reference = scored.get(metric), references[test, metric]
+            if score is None:
+                old.append(Outdated(row.id, row.code, NEW_TEST if is_new else NEW_METRIC, test, metric))
+            elif score.reference != reference:
+                old.append(Outdated(row.id, row.code, OTHER_REFERENCE, test, metric))
+            elif score.version != __version__:
+                reason = f"geval-py {score.version} became {__version__}"
+                old.append(Outdated(row.id, row.code, reason, test, metric))
+    return old
 
 
 def left_out(test: str) -> str:
@@ -247,133 +248,52 @@ def shown_scores(connection: Connection) -> dict[tuple[int, str, int, str], floa
     return {(one, team, output, metric): value for one, team, output, metric, value in connection.execute(query)}
 
 
-# Submissions, scored again.
-
-
-def _score_all(
-    board: Board,
-    waiting: list[int],
-    references: References,
-    now: datetime,
-    progress: Progress | None,
-    stop: threading.Event | None,
-) -> dict[int, Result]:
-    """Score submissions, several at once, and store the evaluations; return the results by their ids."""
-    total, results = len(waiting), dict[int, Result]()
-
-    def score(job: tuple[int, Result], place: str) -> tuple[int, Result]:
-        return job[0], score_again(board, job[0], references, place)
-
-    def store(ready: Sequence[tuple[int, Result]]) -> None:
-        with board.writing() as connection:
-            for _, result in ready:
-                if result.parcel is not None:
-                    store_evaluations(connection, result.parcel, result.scored, references, now)
-        for number, result in ready:
-            results[number] = result
-            if progress is not None:
-                progress(len(results), total)
-
-    if scheduler.run(lambda _: (waiting.pop(), Result()) if waiting else None, score, store, stop=stop) or waiting:
-        raise FailedError("it was stopped")
-    return results
-
-
 def score_again(board: Board, number: int, references: References, place: str) -> Result:
     """Check the outputs of a stored submission, and score those that have no evaluation with these references.
 
-    They are those of the tests for which they were stored: a file's name may mean another test today. Outputs for
-    tests that are newer than the submission are checked and scored apart, a test at a time: what cannot be scored of
-    them is left out, with the reason, and does not affect the other outputs.
+    They are those of the tests for which they were stored: a file's name may mean another test today. Files in the
+    folder of a test that is newer than the submission are outputs for it, or all of its files if it has no outputs.
+    If these cannot be scored beside earlier ones, they are left out, with the reason.
     """
     with board.reading() as connection:
         row = connection.execute(select(submissions).where(Submissions.id == number)).one()
+        received = []
         query = select(files).where(Files.submission_id == number).order_by(Files.id)
-        received = tuple(
-            ReceivedFile(name=one.name, path=numbered_path(place, n, one.name), sha256=one.sha256, bytes=one.bytes)
-            for n, one in enumerate(connection.execute(query))
-        )
+        for position, file in enumerate(connection.execute(query)):
+            path = numbered_path(place, position, file.name)
+            database.write_content(connection, file.sha256, path)
+            received.append(ReceivedFile(name=file.name, path=path, sha256=file.sha256, bytes=file.bytes))
         columns = Outputs.test, Files.name.label("file"), Outputs.variant, Outputs.params
         query = select(*columns).join(files, Files.id == Outputs.file_id).order_by(Outputs.id)
         rows = connection.execute(query.where(Outputs.submission_id == number)).mappings()
         stored = [ReceivedOutput(**one) for one in rows]
         evaluated = {(one.test, one.file, one.metric) for one in current_evaluations(connection, number, references)}
         settings = team_settings(connection, board.settings, row.submitter_id).at(row.arrived)
-    parcel = Parcel(name=row.name, source=row.source, digest=row.digest, files=received)
-    written: set[str] = set()
+    parcel = Parcel(name=row.name, source=row.source, digest=row.digest, files=tuple(received))
 
     def score(chosen: Sequence[ReceivedOutput]) -> Result:
-        wanted = []
+        with_outputs, wanted = replace(parcel, outputs=tuple(chosen)), []
         for output in chosen:
             metrics = [metric for test, metric in references if test == output.test]
             missing = [metric for metric in metrics if (output.test, output.file, metric) not in evaluated]
             wanted.append((output.test, output.file, missing))
-        names = {output.file for output in chosen} - written
-        if not any(missing for *_, missing in wanted):
-            return Result()
-        with board.reading() as connection:
-            for file in received:
-                if file.name in names:
-                    database.write_content(connection, file.sha256, file.path)
-        written.update(names)
-        return process_parcel(parcel, place, board.settings, wanted)
+        if row.state == SCORED and not any(missing for *_, missing in wanted):
+            return Result(parcel=with_outputs)
+        return process_parcel(with_outputs, place, board.settings, wanted)
 
-    tests, scored_tests = [test.name for test in settings.tests], {test for test, _ in references}
+    tests, with_output = [test.name for test in settings.tests], {output.file for output in stored}
+    new = [file for file in received if file.name not in with_output]
+    stored = [output for output in stored if (output.test, settings.metric) in references]
     try:
-        known = [output for output in stored if output.test in scored_tests]
-        outputs = known if stored else outputs_of(received, tests, settings.variants)
-        result = score(outputs)
-    except RejectedError as error:  # two files may be one variant, now that the tests are others
-        return Result(parcel=parcel, state=REJECTED, reason=error.reason)
-    result = replace(result, parcel=replace(parcel, outputs=tuple(outputs)))
-    with_output = {output.file for output in stored}
-    for test in tests if stored and result.state == SCORED else ():
-        new = [file for file in received if file.name not in with_output and file.name.startswith(f"{test}/")]
-        try:
-            later = score(chosen := outputs_of(new, [test], settings.variants))
-        except RejectedError as error:
-            later, chosen = Result(state=REJECTED, reason=error.reason), ()
-        if later.state == SCORED:
-            all_outputs = (*result.parcel.outputs, *chosen) if result.parcel else ()
-            result = replace(
-                result, parcel=replace(parcel, outputs=all_outputs), scored=(*result.scored, *later.scored)
-            )
-        else:
-            reason = "; ".join(filter(None, (result.reason, left_out(test) + later.reason)))
-            result = replace(result, reason=reason)
-        result = replace(result, problems=(*result.problems, *later.problems))
-    return result
-
-
-def replace_scores(
-    connection: Connection,
-    settings: BoardSettings,
-    number: int,
-    result: Result,
-    references: References,
-    now: datetime,
-) -> bool:
-    """Replace the scores of a submission by those of a result; return whether its state or the reason changed.
-
-    If it is rejected or failed now, all of its scores are taken away.
-    """
-    was = connection.execute(select(submissions).where(Submissions.id == number)).one()
-    if result.state == SCORED:
-        store_result(connection, number, result, references, now)
-    else:
-        own = select(Outputs.id).where(Outputs.submission_id == number)
-        connection.execute(delete(scores).where(Scores.output_id.in_(own)))
-    values: dict[str, Any] = {"state": result.state, "reason": result.reason, "scorer": __version__}
-    is_other = (result.state, result.reason) != (was.state, was.reason)
-    if is_other or result.problems:
-        values["problems"] = result.problems
-    if result.state != was.state:
-        phase = team_settings(connection, settings, was.submitter_id).at(was.arrived)
-        outputs = result.parcel.outputs if result.parcel else ()
-        cost, charge = charge_of(phase, result.state, outputs, baseline=was.baseline)
-        values |= {"cost": cost, "charge": charge, "corrected": now}
-    change_submission(connection, number, **values)
-    return is_other
+        result = score([*stored, *outputs_of(new, tests, settings.variants)])
+    except RejectedError as error:
+        result = Result(parcel=parcel, state=REJECTED, reason=error.reason)
+    later = sorted({file.name.rpartition("/")[0] for file in new}.intersection(tests))
+    if result.state == SCORED or not (stored and later):
+        return result
+    reason = "; ".join(left_out(test) + result.reason for test in later)
+    known = score(stored)
+    return replace(known, reason=known.reason or reason, problems=result.problems or known.problems)
 
 
 # Places that differ between two states of a board

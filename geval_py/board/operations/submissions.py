@@ -18,7 +18,7 @@ from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.arrivals import arrivals_in, past
-from geval_py.board.operations.pipeline import Attempt, is_unfinished, prepare, store
+from geval_py.board.operations.pipeline import UNSCORED, Attempt, prepare, store
 from geval_py.board.operations.receipts import (
     AT,
     NOW,
@@ -40,7 +40,6 @@ from geval_py.errors import DataError, UsageError
 from geval_py.reading.files import naming
 from geval_py.text import visible
 
-ORDER_SECONDS = 5  # that finished submissions wait for one before them, so that most are stored in their order
 NAMED, UNNAMED = "a final submission", "not a final submission"
 
 
@@ -66,14 +65,13 @@ def add(
         source=source,
         submitter=submitter,
         arrived=now if at is None else past(at, now),
-        added=now,
         baseline=baseline,
         arrived_by=NOW if at is None else AT,
     )
     with TemporaryDirectory(prefix="geval-board-add-", ignore_cleanup_errors=True) as place:
         attempt = prepare(board, attempt, references_of(board.settings), place)
         with changing(board, now) as connection:
-            return store(connection, board, attempt)
+            return store(connection, board, attempt, now)
 
 
 def scan(
@@ -89,8 +87,8 @@ def scan(
     """Add each sub-folder and archive of a folder that is new or has changed; its name is the submitter's.
 
     ``at`` is when all arrived; else ``arrivals.csv`` in the folder says when, and for submissions that are not in it
-    ``arrived``, one of receipts.ARRIVED. The first to arrive is stored first. With ``again``, submissions that failed
-    or could not be received before are tried again, with their arrivals. ``progress`` is called with the number of
+    ``arrived``, one of receipts.ARRIVED. The first to arrive is stored first. With ``again``, submissions that were
+    rejected or failed before are tried again, with their arrivals. ``progress`` is called with the number of
     submissions done and the number of all. Rejected and failed ones are stored as such. A submission is refused if a
     quota is used up, if it cannot be read, if it is a link, or if it cannot have arrived when it is said to: it is
     not stored, its receipt has no code, and the next scan tries again. An interrupt kills all children; what was
@@ -106,9 +104,7 @@ def scan(
     references = references_of(settings)
     with board.reading() as connection:
         rows = connection.execute(select(submissions).where(Submissions.fingerprint != "")).all()
-        scanned = {
-            mark: (row, again and is_unfinished(connection, row)) for row in rows for mark in row.fingerprint.split()
-        }
+    scanned = {mark: (row, again and row.state in UNSCORED) for row in rows for mark in row.fingerprint.split()}
     new: list[Attempt] = []
     for source in sources:
         mark = "" if os.path.islink(source) else fingerprint(source, settings.limits.listed)
@@ -118,7 +114,7 @@ def scan(
         key = submitter_of(source)
         with suppress(RejectedError):  # the name is not allowed
             key = casefolded(key)
-        attempt = Attempt(source=source, arrived=now, added=now, fingerprint=mark, name=key)
+        attempt = Attempt(source=source, arrived=now, fingerprint=mark, name=key)
         try:
             _check_no_link(source)
             if row is None:
@@ -152,14 +148,14 @@ def scan(
 
     def store_paths(ready: Sequence[Attempt]) -> None:
         with board.writing() as connection:
-            stored = {one.source: _store_path(connection, board, one) for one in ready}
+            stored = {one.source: _store_path(connection, board, one, now) for one in ready}
             changed = {"disclosed_with": "", "changed": schema.board.c.changed + 1}  # it is ranked when it is read
             connection.execute(update(schema.board).values(changed))
         receipts.update(stored)
         if progress is not None:
             progress(len(receipts), len(new))
 
-    scheduler.run(take, prepare_path, store_paths, patience=ORDER_SECONDS)
+    scheduler.run(take, prepare_path, store_paths, in_order=True)
     if receipts:
         with board.writing() as connection:
             refresh(connection, settings, now)
@@ -171,11 +167,11 @@ def _check_no_link(source: str) -> None:
         raise UsageError(message=f"`{visible(os.path.basename(source))}` is a link; links are not followed")
 
 
-def _store_path(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
+def _store_path(connection: Connection, board: Board, attempt: Attempt, now: datetime) -> Receipt:
     refusal = attempt.refusal
     if not refusal:
         try:
-            return store(connection, board, attempt)
+            return store(connection, board, attempt, now)
         except QuotaError as error:
             refusal = str(error)
     name = own_name(attempt.source)

@@ -9,7 +9,16 @@ from typing import Any
 from sqlalchemy import Row, select
 from starlette.responses import Response
 
-from geval_py.board.database.schema import Submissions, Submitters, audit, pick, rescorings, submissions, submitters
+from geval_py.board.database.schema import (
+    FAILED,
+    Submissions,
+    Submitters,
+    audit,
+    pick,
+    rescorings,
+    submissions,
+    submitters,
+)
 from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.extensions import extend, extensions
@@ -248,7 +257,9 @@ ROUTES = [
         HOME,
         "number",
     ),
-    route("/organiser/try-again", lambda visit: queue.try_again(visit.connection, visit.now), BOARD, HOME, ""),
+    route(
+        "/organiser/try-again", lambda visit: queue.try_again(visit.connection, visit.now, FAILED), BOARD, HOME, ""
+    ),
     route(
         "/organiser/rescore",
         lambda visit, dry: queue.ask_to_rescore(visit.connection, visit.account.name, visit.now, dry=dry != ""),

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from geval_py.board.database.schema import FAILED, WAITING, Blobs, Notices, Submissions, rescorings, submissions
+from geval_py.board.database.schema import WAITING, Blobs, Files, Notices, Submissions, rescorings, submissions
 from geval_py.board.database.store import Board, store_errors
 from geval_py.board.operations.notices import SENT
 from geval_py.board.operations.pipeline import Attempt
+from geval_py.board.submission import Result
 from geval_py.errors import UsageError
 
 LEASE_SECONDS = 30
@@ -37,32 +38,19 @@ UPLOADED = Submissions.sha256 != ""
 
 @dataclass(frozen=True)
 class Job:
-    """A leased upload or, in the ``table`` of these, a rescoring; ``tries`` counts its leases.
+    """A leased submission or, in the ``table`` of these, a rescoring; ``tries`` counts its leases.
 
-    What came of it stands in ``state``, ``reason`` and ``problems`` or, of a submission that is ready to be stored,
-    in ``attempt``; ``error`` is why the job is to be tried again. ``board`` is the folder of its board.
+    What came of it is the ``attempt`` of a submission that is ready to be stored, or the ``result`` of anything else;
+    ``error`` is why the job is to be tried again. ``board`` is the folder of its board.
     """
 
     table: Table
     id: int
     tries: int
-    is_trial: bool = False
+    board: str
     attempt: Attempt | None = None
-    state: str = ""
-    reason: str = ""
-    problems: Sequence[Mapping[str, Any]] = ()
+    result: Result | None = None
     error: str = ""
-    board: str = ""
-
-    @property
-    def is_dead(self) -> bool:
-        """Whether its workers died too often: it is to fail."""
-        return self.tries > MAX_TRIES
-
-    @property
-    def needs_alone(self) -> bool:
-        """Whether it is an upload that may end its worker."""
-        return self.table is submissions and 1 < self.tries <= MAX_TRIES
 
 
 def ask_to_rescore(connection: Connection, who: str, now: datetime, *, dry: bool) -> int:
@@ -73,11 +61,17 @@ def ask_to_rescore(connection: Connection, who: str, now: datetime, *, dry: bool
     return int(connection.execute(new.returning(rescorings.c.id)).scalar_one())
 
 
-def try_again(connection: Connection, now: datetime) -> int:
-    """Let failed uploads whose content is kept wait again, with their arrivals; return their number."""
+def try_again(connection: Connection, now: datetime, *states: str) -> int:
+    """Let submissions in some states whose files the board has wait again, with their arrivals; return how many."""
+    has_files = exists().where(Files.submission_id == Submissions.id)
     has_content = exists().where(Blobs.sha256 == Submissions.sha256)
-    failed = update(submissions).where(UPLOADED, Submissions.state == FAILED, ~Submissions.trial, has_content)
-    return connection.execute(failed.values(state=WAITING, due=now, tries=0, reason="")).rowcount
+    again = update(submissions).where(Submissions.state.in_(states), ~Submissions.trial, has_files | has_content)
+    return connection.execute(again.values(waiting_again(now))).rowcount
+
+
+def waiting_again(now: datetime) -> dict[str, Any]:
+    """Return the columns of a submission that is to be tried again."""
+    return {"state": WAITING, "due": now, "tries": 0, "reason": ""}
 
 
 @contextmanager
@@ -92,12 +86,14 @@ def changing(board: Board) -> Iterator[Connection]:
             yield connection
 
 
-def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
-    """Lease what is to be done next, for a worker that holds nothing else (``alone``) or that holds something.
+def lease(board: Board, now: datetime, at_work: Sequence[Job] = ()) -> Job | None:
+    """Lease what is to be done next, for a worker that holds the jobs ``at_work``.
 
-    Returns None if nothing is to be done now, or if another worker was faster, and a job that is not leased, with 0
-    ``tries``, if it needs a worker alone.
+    Returns None if nothing is to be done now, or if another worker was faster. What is tried again waits until the
+    worker holds nothing else, and meanwhile it takes nothing new.
     """
+    if any(job.tries > 1 for job in at_work):
+        return None
     other, served = submissions.alias("other"), submissions.alias("served")
     same = and_(other.c.submitter_id == Submissions.submitter_id, other.c.id != Submissions.id)
     is_older = and_(other.c.id < Submissions.id, Submissions.leased_until.is_(None))
@@ -113,12 +109,9 @@ def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
                 row = connection.execute(query.limit(1).with_for_update(skip_locked=True, of=table)).first()
                 if row is not None:
                     break
-            else:
+            if row is None or (row.tries and at_work):
                 return None
-            is_trial = table is submissions and row.trial
-            job = Job(table, row.id, row.tries + 1, is_trial, board=board.folder)
-            if job.needs_alone and not alone:
-                return replace(job, tries=0)
+            job = Job(table, row.id, row.tries + 1, board.folder)
             values = {"tries": job.tries, "started": now, "leased_until": now + timedelta(seconds=LEASE_SECONDS)}
             connection.execute(update(table).where(table.c.id == row.id).values(values))
     except IntegrityError:  # another worker leased an upload of the same submitter
@@ -170,56 +163,46 @@ def _update_held(connection: Connection, job: Job, **values: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class QueueStatus:
-    """The uploads by state; the age in seconds of the oldest that waits; leases that are over; failures by reason.
+    """How many jobs wait, are leased, and have a lease that is over; the age in seconds of the oldest that waits.
 
     ``undelivered`` are the notices that were tried, and did not arrive, by the reason of their last tries.
     """
 
     waiting: int
     leased: int
-    done: int
-    failed: int
-    oldest_seconds: float
     expired: int
-    failures: Mapping[str, int]
+    oldest_seconds: float
     undelivered: Mapping[str, int]
 
     def lines(self) -> Iterator[str]:
         """Yield sentences about it for a terminal."""
-        yield f"queue: {self.waiting} waiting, {self.leased} running, {self.done} done, {self.failed} failed"
+        yield f"queue: {self.waiting} waiting, {self.leased} running"
         if self.waiting:
             yield f"the oldest job has waited for {self.oldest_seconds:.0f} seconds"
         if self.expired:
             yield f"expired leases: {self.expired}; if no worker is running, start geval board work"
-        for reason, count in self.failures.items():
-            yield f"failed jobs: {count}, because {reason}"
         for reason, count in self.undelivered.items():
             yield f"undelivered notices: {count}, because {reason}"
 
 
 def queue_status(connection: Connection, now: datetime) -> QueueStatus:
-    """Count what waits, and what was uploaded."""
-    columns = Submissions.state, Submissions.leased_until.is_not(None)
-    query = select(*columns, func.count(), func.min(Submissions.arrived)).where(UPLOADED).group_by(*columns)
-    counts = {(row[0], bool(row[1])): row[2:] for row in connection.execute(query)}
-    asked = select(func.count(), func.min(rescorings.c.arrived)).where(
-        rescorings.c.state == WAITING, rescorings.c.leased_until.is_(None)
-    )
-    rescoring = connection.execute(asked).one()
-    waiting, oldest = counts.pop((WAITING, False), (0, now))
-    leased, failed = (counts.pop(key, (0, now))[0] for key in ((WAITING, True), (FAILED, False)))
-    over = [select(func.count()).where(is_over(table, now)) for table in (submissions, rescorings)]
-    reason = Submissions.reason
-    failures = select(reason, func.count()).where(UPLOADED, Submissions.state == FAILED).group_by(reason)
+    """Count what waits and what is leased."""
+    rows = [
+        row
+        for table in (submissions, rescorings)
+        for row in connection.execute(
+            select(table.c.arrived, table.c.leased_until, is_over(table, now).label("is_over")).where(
+                table.c.state == WAITING
+            )
+        )
+    ]
+    arrivals = [row.arrived for row in rows if row.leased_until is None]
     is_lost = Notices.state != SENT, Notices.tries > 0
     lost = select(Notices.reason, func.count()).where(*is_lost).group_by(Notices.reason).order_by(Notices.reason)
     return QueueStatus(
-        waiting=waiting + rescoring[0],
-        leased=leased,
-        done=sum(count for count, _ in counts.values()),
-        failed=failed,
-        oldest_seconds=max(0.0, (now - min(oldest, rescoring[1] or now)).total_seconds()),
-        expired=sum(connection.execute(query).scalar_one() for query in over),
-        failures={row[0]: row[1] for row in connection.execute(failures.order_by(reason))},
+        waiting=len(arrivals),
+        leased=len(rows) - len(arrivals),
+        expired=sum(bool(row.is_over) for row in rows),
+        oldest_seconds=max(0.0, (now - min(arrivals, default=now)).total_seconds()),
         undelivered={row[0]: row[1] for row in connection.execute(lost)},
     )

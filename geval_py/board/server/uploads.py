@@ -2,56 +2,35 @@
 
     received    the file is on the disk: every byte, hashed, with the moment of the last one
     accept      its content and its row are stored with the receipt, if the quota allows it
-    place_of    a worker writes the content into a folder, to be received like any other submission
 
-The content stands in the database until the upload is done, so that workers on other machines have it, and no upload
-is ever without its file. That of one that failed is kept, to be tried again.
+The content stands in the database until a worker has received the upload like any other submission, so that workers
+on other machines have it, and no upload is ever without its file. That of one that failed is kept, to be tried again.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
 from datetime import UTC, datetime
 from typing import Any
 
 from joserfc.jwk import OKPKey
-from sqlalchemy import Connection, Row, Select, and_, case, delete, exists, func, insert, select
+from sqlalchemy import Connection, Row, Select, and_, case, func, insert, select
 
 from geval_py.board.database import schema
-from geval_py.board.database.schema import (
-    FAILED,
-    RECEIVED,
-    WAITING,
-    Blobs,
-    Files,
-    Submissions,
-    Submitters,
-    blobs,
-    pick,
-    submissions,
-    submitters,
-)
-from geval_py.board.database.store import Board, store_content, write_content
+from geval_py.board.database.schema import RECEIVED, WAITING, Submissions, pick, submissions
+from geval_py.board.database.store import Board, store_content
 from geval_py.board.intake.identity import bare_name, is_archive, upload_name_problem
-from geval_py.board.operations.pipeline import (
-    CODE_DIGITS,
-    is_unfinished,
-    note_on_phase,
-    note_on_same,
-    same_submissions,
-)
+from geval_py.board.operations.pipeline import CODE_DIGITS, UNSCORED, sent_before
 from geval_py.board.operations.receipts import UPLOAD, WITHDRAWN, change_submission, check_quota
 from geval_py.board.operations.teams import submitter_id, team_settings
 from geval_py.board.people.accounts import Account, RefusedError
 from geval_py.board.server import signed_receipts
-from geval_py.board.server.queue import UPLOADED
+from geval_py.board.server.queue import UPLOADED, waiting_again
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.files import FORMAT_ENDINGS
 from geval_py.text import visible
 
-MAX_FAILED = 10  # failed uploads of a team whose contents are kept
 MAX_NAME_LENGTH = 200  # characters of a file's name
 OUTPUT_ENDINGS = tuple(
     f"{kind}{ending}" for kind in (".tsv", *FORMAT_ENDINGS) for ending in ("", *COMPRESSED_ENDINGS)
@@ -107,14 +86,17 @@ def accept(
             is_content = and_(*(Submissions[name] == values[name] for name in ("test", "sha256")))
             if values["test"]:  # the name of an output has its parameters
                 is_content &= Submissions.sent_name == values["sent_name"]
-            for row in same_submissions(connection, team, own, arrived, is_content):
-                if is_unfinished(connection, row):
+            same, note = sent_before(connection, team, own, arrived, is_content)
+            row = same[0] if same else None
+            if row is None or row.state in UNSCORED:
+                row_id, moment = (row.id, row.arrived) if row else (0, arrived)
+                check_quota(connection, settings, own, account.team, moment, (), row_id=row_id, with_uploads=True)
+            if row is not None:
+                if row.state in UNSCORED:
                     store_content(connection, row.sha256, path)
-                    change_submission(connection, row.id, state=WAITING, due=now, tries=0, reason="")
+                    change_submission(connection, row.id, **waiting_again(now))
                 known = {"number": row.code, "arrived": moment_text(row.arrived), "receipt": row.receipt}
-                return known | {"note": note_on_same(row), "is_known": True}
-            check_quota(connection, settings, own, account.team, arrived, (), with_uploads=True)
-            note = note_on_phase(connection, team, own, arrived, is_content)
+                return known | {"note": note, "is_known": True}
         store_content(connection, values["sha256"], path)
         code, arrived = secrets.token_hex(CODE_DIGITS // 2), arrived.astimezone(UTC)
         receipt = ""
@@ -135,44 +117,6 @@ def accept(
         connection.execute(insert(submissions).values(values))
     made = {"number": code, "arrived": moment_text(arrived), "receipt": receipt}
     return made | {"note": note, "is_known": False}
-
-
-# What a worker does with an upload.
-
-
-def upload(connection: Connection, row_id: int) -> Row[Any]:
-    """Return an upload, with the name of its team."""
-    query = select(submissions, Submitters.name.label("team")).join(submitters)
-    return connection.execute(query.where(Submissions.id == row_id)).one()
-
-
-def place_of(connection: Connection, row: Row[Any], folder: str) -> str:
-    """Write an upload's content into an empty folder; return the path of the archive, or of the submission's folder.
-
-    Raises StoreError if it is damaged, OSError.
-    """
-    top = os.path.join(folder, "upload")
-    path = os.path.join(top, row.test, row.sent_name)
-    os.makedirs(os.path.dirname(path))
-    write_content(connection, row.sha256, path)
-    return top if row.test else path
-
-
-def remove_content(connection: Connection, row: Row[Any]) -> None:
-    """Delete the content of an upload that is done, unless a submission or another upload has the same.
-
-    The contents of the last MAX_FAILED failed uploads of each team are kept, and earlier ones of this team deleted.
-    """
-    has_failed = Submissions.state == FAILED, UPLOADED, ~Submissions.trial
-    failed = select(Submissions.sha256).where(*has_failed, Submissions.submitter_id == row.submitter_id)
-    is_needed = (
-        exists().where(Files.sha256 == Blobs.sha256),
-        exists().where(Submissions.sha256 == Blobs.sha256, Submissions.state == WAITING),
-        exists().where(Submissions.sha256 == Blobs.sha256, *has_failed, Submissions.submitter_id != row.submitter_id),
-        Blobs.sha256.in_(failed.order_by(Submissions.id.desc()).limit(MAX_FAILED)),
-    )
-    is_done = (Blobs.sha256 == row.sha256) | Blobs.sha256.in_(failed)
-    connection.execute(delete(blobs).where(is_done, *(~one for one in is_needed)))
 
 
 # What a team sees of its uploads.

@@ -14,36 +14,50 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, delete, func, select, union_all
 
-from geval_py.board.database.schema import DONE, FAILED, REFUSED, SCORED, rescorings
-from geval_py.board.database.store import Board, StoreError, boards_in
+from geval_py.board.database.schema import (
+    DONE,
+    FAILED,
+    REFUSED,
+    SCORED,
+    WAITING,
+    Blobs,
+    Files,
+    Submissions,
+    blobs,
+    rescorings,
+    submissions,
+)
+from geval_py.board.database.store import Board, StoreError, boards_in, write_content
 from geval_py.board.intake.sandbox import process_source
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.notices import tell_of_upload
 from geval_py.board.operations.pipeline import Attempt, end_upload, prepare, store
-from geval_py.board.operations.receipts import QuotaError, change_submission
-from geval_py.board.operations.rescoring import rescore
+from geval_py.board.operations.receipts import SUBMISSIONS, QuotaError
+from geval_py.board.operations.rescoring import rescore, score_again
 from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import references_of
-from geval_py.board.server import queue, uploads
+from geval_py.board.server import queue
 from geval_py.board.server.delivery import THREADS, deliver_next
 from geval_py.board.server.live import LiveBoard
-from geval_py.board.server.queue import Job
+from geval_py.board.server.queue import UPLOADED, Job
+from geval_py.board.submission import Result
 from geval_py.errors import GevalError
 from geval_py.text import visible
 
 IDLE_SECONDS = 0.5  # between two looks for notices
+MAX_FAILED = 10  # failed uploads of a team whose contents are kept
 AWAY_SECONDS = 5  # between two tries of a database that cannot be used
 
 
 class Worker:
     """A worker on a board's queue or, of a folder of several boards, on theirs, in turn.
 
-    ``at_once`` jobs are prepared at a time, by default one a core, and AHEAD times as many are leased. ``clock``
-    tells the moment.
+    ``at_once`` jobs are prepared at a time, by default one a core, and AHEAD times as many are leased.
 
     :meth:`run` works until :meth:`stop`, which another thread or a signal calls or, with ``until_idle``, until
     nothing is left to do.
@@ -85,7 +99,6 @@ class Worker:
             self._store,
             tick=self._renew,
             threads=self._at_once,
-            ahead=scheduler.AHEAD * self._at_once,
             stop=self._stopping,
             is_endless=not until_idle,
         )
@@ -110,15 +123,13 @@ class Worker:
             self._stopping.wait(seconds)
 
     def _take(self, at_work: Sequence[Job]) -> Job | None:
-        """Lease the next job, but none beside one that needs this worker alone."""
-        if any(job.needs_alone for job in at_work):
-            return None
+        """Lease the next job."""
         try:
             for path in self._turns:
-                job = queue.lease(self._boards[path].board(), self._clock(), alone=not at_work)
+                job = queue.lease(self._boards[path].board(), self._clock(), at_work)
                 if job is not None:
                     self._turns.sort(key=lambda other: other == path)  # it is the others' turn
-                    return job if job.tries else None
+                    return job
         except StoreError as error:
             self._wait_or_raise(error)
         return None
@@ -143,20 +154,17 @@ class Worker:
         """Do a job, outside of any transaction; an error that is not the job's is noted, to try again."""
         board = self._board_of(job)
         try:
-            if job.is_dead:
-                return replace(job, state=FAILED, reason=queue.DIED)
-            if job.table is rescorings:
-                return self._rescore(board, job)
-            return score_upload(board, job, place)
+            if job.tries > queue.MAX_TRIES:
+                return replace(job, result=Result(state=FAILED, reason=queue.DIED))
+            if job.table is submissions:
+                return score_submission(board, job, place)
+            with board.reading() as connection:
+                asked = connection.execute(select(rescorings).where(rescorings.c.id == job.id)).one()
+            rescored = rescore(board, now=self._clock(), dry_run=asked.dry, stop=self._stopping)
+            told = "".join(f"{line}\n" for line in rescored.lines(dry_run=asked.dry))
+            return replace(job, result=Result(state=DONE, reason=told))
         except (GevalError, OSError) as error:
             return replace(job, error=visible(str(error).partition("\n")[0]) or type(error).__name__)
-
-    def _rescore(self, board: Board, job: Job) -> Job:
-        """Rescore what is out of date, if the rescoring is still wanted, until this worker stops."""
-        with board.reading() as connection:
-            asked = connection.execute(select(rescorings).where(rescorings.c.id == job.id)).one()
-        rescored = rescore(board, now=self._clock(), dry_run=asked.dry, stop=self._stopping)
-        return replace(job, state=DONE, reason="".join(f"{line}\n" for line in rescored.lines(dry_run=asked.dry)))
 
     def _store(self, finished: Sequence[Job]) -> None:
         """Store what came of jobs, with the ends of their leases; if a board itself is at fault, put them back."""
@@ -179,27 +187,61 @@ class Worker:
                     own = [replace(job, error=message) for job in own]
 
 
-def score_upload(board: Board, job: Job, place: str) -> Job:
-    """Receive, check and score an upload or, if it is a trial, check it alone; nothing is scored then."""
+def score_submission(board: Board, job: Job, place: str) -> Job:
+    """Receive, check and score what was uploaded, or score the files of what is tried again; only check a trial."""
     with board.reading() as connection:
-        upload = uploads.upload(connection, job.id)
-        settings = team_settings(connection, board.settings, upload.submitter_id)
-        source = uploads.place_of(connection, upload, place)
+        row = connection.execute(SUBMISSIONS.where(Submissions.id == job.id)).one()
+        settings = team_settings(connection, board.settings, row.submitter_id).at(row.arrived)
+        has_files = connection.execute(select(Files.id).where(Files.submission_id == row.id)).first() is not None
+        source = "" if has_files else unpacked(connection, row, place)
     received = os.path.join(place, "files")
     os.mkdir(received)
-    if job.is_trial:
-        result = process_source(source, received, settings.at(upload.arrived), ())
-        state = DONE if result.state == SCORED else result.state
-        return replace(job, state=state, reason=result.reason, problems=result.problems)
+    if row.trial:
+        result = process_source(source, received, settings, ())
+        return replace(job, result=replace(result, state=DONE) if result.state == SCORED else result)
+    references = references_of(board.settings)
     attempt = Attempt(
         source=source,
-        submitter=upload.team,
-        arrived=upload.arrived,
-        added=upload.arrived,
-        row_id=upload.id,
-        origin=upload.source,
+        submitter=row.submitter,
+        arrived=row.arrived,
+        baseline=row.baseline,
+        row_id=row.id,
+        name=row.submitter,
+        unopened=row.digest,
+        references=references,
     )
-    return replace(job, attempt=prepare(board, attempt, references_of(board.settings), received))
+    if has_files:
+        return replace(job, attempt=replace(attempt, result=score_again(board, row.id, references, received)))
+    return replace(job, attempt=prepare(board, attempt, references, received))
+
+
+def unpacked(connection: Connection, row: Row[Any], folder: str) -> str:
+    """Write an upload's content into an empty folder; return the path of the archive, or of the submission's folder.
+
+    Raises StoreError if it is damaged, OSError.
+    """
+    top = os.path.join(folder, "upload")
+    path = os.path.join(top, row.test, row.sent_name)
+    os.makedirs(os.path.dirname(path))
+    write_content(connection, row.sha256, path)
+    return top if row.test else path
+
+
+def remove_content(connection: Connection, row: Row[Any]) -> None:
+    """Delete the contents of a team's uploads, unless they wait, or a submission or a failed upload needs them.
+
+    Of each team, the contents of the last MAX_FAILED failed uploads are kept.
+    """
+    position = func.row_number().over(partition_by=Submissions.submitter_id, order_by=Submissions.id.desc())
+    query = select(Submissions.sha256, position.label("position"))
+    failed = query.where(Submissions.state == FAILED, UPLOADED, ~Submissions.trial).subquery()
+    needed = union_all(
+        select(Files.sha256),
+        select(Submissions.sha256).where(Submissions.state == WAITING),
+        select(failed.c.sha256).where(failed.c.position <= MAX_FAILED),
+    )
+    uploaded = select(Submissions.sha256).where(Submissions.submitter_id == row.submitter_id)
+    connection.execute(delete(blobs).where(Blobs.sha256.in_(uploaded), Blobs.sha256.not_in(needed)))
 
 
 def _settle(connection: Connection, board: Board, job: Job, now: datetime) -> bool:
@@ -210,22 +252,21 @@ def _settle(connection: Connection, board: Board, job: Job, now: datetime) -> bo
     if job.error and job.tries < queue.MAX_TRIES:
         queue.put_back(connection, job, now, job.error)
         return False
-    if job.error:
-        job = replace(job, state=FAILED, reason=job.error, attempt=None)
+    result = job.result or Result(state=FAILED, reason=job.error)
     if job.table is rescorings:
-        queue.finish(connection, job, state=job.state, reason=job.reason, ended=now)
+        queue.finish(connection, job, state=result.state, reason=result.reason, ended=now)
         return False
     if not queue.finish(connection, job):
         return False
     try:
-        if job.attempt is not None:
-            store(connection, board, replace(job.attempt, added=max(now, job.attempt.arrived)))
+        if job.attempt is None or job.error:
+            end_upload(connection, job.id, result, now)
         else:
-            end_upload(connection, job.id, job.state, job.reason, now)
-            change_submission(connection, job.id, problems=job.problems)
+            store(connection, board, job.attempt, now)
     except QuotaError as error:
-        end_upload(connection, job.id, REFUSED, str(error).replace("\n ", ";"), now)
-    upload = uploads.upload(connection, job.id)
-    tell_of_upload(connection, board.settings, upload, now)
-    uploads.remove_content(connection, upload)
+        refusal = Result(state=REFUSED, reason=str(error).replace("\n ", ";"))
+        end_upload(connection, job.id, refusal, now)
+    row = connection.execute(select(submissions).where(Submissions.id == job.id)).one()
+    tell_of_upload(connection, board.settings, row, now)
+    remove_content(connection, row)
     return job.attempt is not None

@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from sqlalchemy import insert
 
-from geval_py.board.database.schema import DONE, FAILED, REFUSED, SCORED, rescorings
+from geval_py.board.database.schema import DONE, FAILED, REFUSED, REJECTED, SCORED, rescorings
 from geval_py.board.database.store import Board
 from geval_py.board.operations import audit
 from geval_py.board.operations.notices import announce, take_back
@@ -95,7 +95,7 @@ make_scan_parser = parser_maker(
             "(default: now)",
         ),
     ),
-    switch("--again", help="also try again those that failed or could not be received"),
+    switch("--again", help="also try again those that were rejected or failed"),
     add_format,
     status="Exit status: 0 all are scored or rejected, 1 one failed or was refused, 2 an error in the command line.",
 )
@@ -293,7 +293,7 @@ make_rescore_parser = parser_maker(
 """,
     BOARD,
     switch("--dry-run", help="only show whose place would change"),
-    switch("--again", help="also check again what was rejected, and try again what failed"),
+    switch("--again", help="also try again what was rejected, failed or left out"),
     add_format,
 )
 
@@ -302,18 +302,21 @@ def run_rescore(args: argparse.Namespace) -> None:
     """Run ``geval board rescore``; raises GevalError."""
     from geval_py.board.operations.rescoring import rescore
     from geval_py.board.server import queue
+    from geval_py.board.server.worker import Worker
 
-    board = Board.open(args.board)
+    board, tried = Board.open(args.board), 0
+    if args.again:
+        with board.writing() as connection:
+            tried = queue.try_again(connection, now(), REJECTED, FAILED)
+            if args.dry_run:
+                connection.rollback()
+        if tried and not args.dry_run:
+            Worker(args.board, clock=now).run(until_idle=True)
     with terminal.ProgressBar("scoring again", unit="items") as progress:
         rescored = rescore(board, now=now(), dry_run=args.dry_run, again=args.again, progress=progress)
     lines = list(rescored.lines(dry_run=args.dry_run))
-    if args.again:
-        with board.writing() as connection:
-            uploads = queue.try_again(connection, now())
-            if args.dry_run:
-                connection.rollback()
-        if uploads:
-            lines.append(f"{'to wait' if args.dry_run else 'wait'} again: {counted(uploads, 'failed upload')}")
+    if tried:
+        lines.append(f"{'to be tried' if args.dry_run else 'tried'} again: {counted(tried, 'submission')}")
     lines = [visible(line) for line in lines]
     with board.writing() as connection:
         values = {"who": ORGANISER, "dry": args.dry_run, "state": DONE, "reason": "\n".join(lines)}

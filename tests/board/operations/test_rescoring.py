@@ -8,12 +8,14 @@ from samples import NOW, ON_BOTH, WORDS, count, output, words_of, write, write_s
 from sqlalchemy import select
 
 from geval_py.board import site
-from geval_py.board.database.schema import evaluations, files, outputs, scores, submissions
+from geval_py.board.database.schema import FAILED, REJECTED, evaluations, files, outputs, scores, submissions
 from geval_py.board.intake.identity import unopened_digest
 from geval_py.board.operations.rescoring import PlaceChange, rescore
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
+from geval_py.board.server import queue
+from geval_py.board.server.worker import Worker
 from geval_py.board.settings import Test
 from geval_py.version import __version__
 
@@ -52,6 +54,13 @@ def change_answers(tmp_path):
     changed = [WORDS[(WORDS.index(word) + 1) % len(WORDS)] for word in words_of("test-A")]
     write_answers(tmp_path, changed)
     return changed
+
+
+def try_again(board):
+    """Let a worker try again what was rejected or failed."""
+    with board.writing() as connection:
+        assert queue.try_again(connection, LATER, REJECTED, FAILED) == 2
+    Worker(board.folder, clock=lambda: LATER).run(until_idle=True)
 
 
 def fail_all(board, tmp_path, sandbox_jobs):
@@ -154,9 +163,8 @@ def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     assert rescore(ranked, now=LATER).outdated == ()
     write_answers(tmp_path, words)
     assert rescore(ranked, now=LATER).outdated == ()
-    again = rescore(ranked, now=LATER, again=True)
-    assert {one.reason for one in again.outdated} == {"it was rejected, and is checked again"}
-    assert [receipt.state for receipt in again.receipts] == ["scored", "scored"]
+    try_again(ranked)
+    assert status_of(ranked, NOW).states == {"scored": 2, "rejected": 0, "failed": 0}
     assert [entry[1] for entry in places(ranked)] == ["ann", "bob"]
 
 
@@ -189,8 +197,8 @@ def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_i
     assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("failed", reason)] * 2
     assert (places(board), count(board, scores)) == ([], 0)
     assert rescore(board, now=LATER).outdated == ()
-    receipts = rescore(board, now=LATER, again=True).receipts
-    assert [receipt.state for receipt in receipts] == ["scored", "scored"]
+    try_again(board)
+    assert status_of(board, NOW).states == {"scored": 2, "rejected": 0, "failed": 0}
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -98,7 +98,6 @@ def test_a_folder_that_vanishes_does_not_stop_the_others(sqlite_board, uploads, 
 def stalling(monkeypatch):
     """Let submissions whose names begin with "stall" last until something is set free, on two cores; gives the order."""
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(scanning, "ORDER_SECONDS", 0.1)
 
     class Stalling:
         free, order = threading.Event(), []
@@ -146,7 +145,6 @@ def test_a_submission_waits_for_an_earlier_one_of_its_submitter(sqlite_board, su
         return run(arguments, settings, place)
 
     monkeypatch.setattr(sandbox, "run_in_sandbox", slow_for_ann)
-    monkeypatch.setattr(scanning, "ORDER_SECONDS", 0.1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     board = replace(sqlite_board, settings=replace(sqlite_board.settings, submissions_a_day=1))
     submission("ann")

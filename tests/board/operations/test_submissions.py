@@ -138,14 +138,18 @@ def test_what_failed_costs_nothing_and_is_tried_again(board, submission, sandbox
     assert [count(board, table) for table in (submissions, files, disclosures)] == [1, 1, 2]
 
 
-def test_what_failed_is_tried_again_even_if_the_quota_was_used_up_since(board, submission, sandbox_jobs):
+def test_what_failed_is_not_tried_again_if_the_quota_was_used_up_since(board, submission, sandbox_jobs):
     board = with_quota(board, 1)
     sandbox_jobs.unscored.add("Ann")
     source = str(submission("Ann"))
     code = add(board, source, now=NOW).code
     sandbox_jobs.unscored.clear()
     assert add(board, str(submission("Ann", seed=2, folder="later")), now=NOW).state == "scored"
-    again = add(board, source, now=NOW)
+    with pytest.raises(QuotaError):
+        add(board, source, now=NOW)
+    with pytest.raises(QuotaError):  # of the day on which it arrived
+        add(board, source, now=NOW + timedelta(days=1))
+    again = add(with_quota(board, 2), source, now=NOW + timedelta(days=1))
     assert (again.code, again.state, again.reason, again.cost) == (code, "scored", "", 1)
     assert status_of(board, NOW).outdated == {}
 
@@ -164,18 +168,17 @@ def test_what_was_received_and_cannot_be_received_any_more_is_known(board, submi
     assert count(board, submissions) == 1
 
 
-def test_a_quota_is_said_before_anything_is_scored(board, submission, sandbox_jobs):
+def test_what_is_over_the_quota_is_refused(board, submission):
     board = with_quota(board, 2, "Europe/Warsaw")
     for seed in (1, 2):
         add(board, str(submission("Ann", seed=seed)), now=NOW)
-    sandbox_jobs.scored.clear()
     with pytest.raises(QuotaError) as caught:
         add(board, str(submission("Ann", seed=3)), now=NOW)
     assert str(caught.value) == (
         "The quota is used up: Ann sent 2 of 2 submissions on 2027-01-10 (Europe/Warsaw)\n"
         "  the next day begins at 2027-01-10T23:00:00Z; nothing was scored"
     )
-    assert (len(stored(board)), sandbox_jobs.scored) == (2, [])
+    assert len(stored(board)) == 2
 
 
 def test_what_is_refused(sqlite_board, submission, tmp_path):

@@ -19,7 +19,6 @@ from geval_py.board.database.store import Board, StoreError
 from geval_py.board.intake import sandbox
 from geval_py.board.operations import scheduler
 from geval_py.board.server import queue, worker
-from geval_py.board.server import uploads as queue_of_uploads
 from geval_py.board.server.worker import Worker
 from geval_py.cli.board import pages
 from geval_py.cli.board import submissions as submission_commands
@@ -90,7 +89,7 @@ def test_a_job_whose_worker_died_is_leased_again_and_then_fails(board):
         leases.append(queue.lease(board, clock()))
         assert queue.lease(board, clock()) is None
         clock.wait(seconds=queue.LEASE_SECONDS + 1)
-    assert [job.is_dead for job in leases] == [False] * queue.MAX_TRIES + [True]
+    assert [job.tries for job in leases] == [*range(1, queue.MAX_TRIES + 2)]
     assert not finish(board, leases[0])  # it comes back from the dead, and has lost its lease
     assert finish(board, leases[-1])
 
@@ -116,20 +115,18 @@ def test_a_job_whose_worker_died_does_not_wait_for_an_older_one_that_is_tried_ag
 
 @ON_BOTH
 def test_an_upload_with_which_a_worker_died_is_leased_alone(board):
-    first, second = teams(board, ["first", "second"])
-    enqueue(board, first)
-    clock = Clock()
+    first, second, third = teams(board, ["first", "second", "third"])
+    old, clock = enqueue(board, first), Clock()
     queue.lease(board, clock())
     clock.wait(seconds=queue.LEASE_SECONDS + 1)
-    assert queue.lease(board, clock(), alone=False).tries == 0  # it was not leased
-    again = queue.lease(board, clock())
-    assert (again.tries, again.needs_alone) == (2, True)
-    with queue.changing(board) as connection:
-        queue.put_back(connection, again, clock())
     new = enqueue(board, second, clock())
-    assert queue.lease(board, clock(), alone=False).id == new
-    assert queue.lease(board, clock(), alone=False).tries == 0  # it was not leased
-    assert queue.lease(board, clock()).id != new
+    job = queue.lease(board, clock())
+    assert job.id == new
+    assert queue.lease(board, clock(), [job]) is None
+    again = queue.lease(board, clock())
+    assert (again.id, again.tries) == (old, 2)
+    enqueue(board, third, clock())
+    assert queue.lease(board, clock(), [again]) is None
 
 
 def test_a_renewed_lease_lasts(board):
@@ -233,9 +230,10 @@ def test_an_upload_that_failed_is_tried_again_with_its_arrival(served, geval, mo
     else:
         monkeypatch.setattr(submission_commands, "now", served.clock)
         words = "board", "rescore", served.board.folder, "--again"
-        assert geval(*words, "--dry-run") == (0, "nothing is out of date\nto wait again: 1 failed upload\n", "")
-        assert geval(*words) == (0, "nothing is out of date\nwait again: 1 failed upload\n", "")
-    assert states(served) == ["waiting"]
+        assert geval(*words, "--dry-run") == (0, "nothing is out of date\nto be tried again: 1 submission\n", "")
+        assert states(served) == ["failed"]
+        assert geval(*words) == (0, "nothing is out of date\ntried again: 1 submission\n", "")
+        assert states(served) == ["scored"]
     served.work()
     told = program.get(f"/api/uploads/{number}").json()
     assert (told["state"], told["arrived"], told["cost"]) == ("scored", before["arrived"], 1)
@@ -307,15 +305,13 @@ def test_an_error_is_tried_again_later_and_at_last_fails(served, monkeypatch):
     def broken(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(queue_of_uploads, "place_of", broken)
+    monkeypatch.setattr(worker, "unpacked", broken)
     for lease in range(1, queue.MAX_TRIES + 1):
         assert served.work() == 1
         assert states(served) == (["waiting"] if lease < queue.MAX_TRIES else ["failed"])
         served.clock.wait(seconds=queue.PAUSE_SECONDS * 2**lease)
     told = program.get(f"/api/uploads/{number}").json()
     assert (told["state"], told["reason"]) == ("failed", "[Errno 28] No space left on device")
-    with served.board.reading() as connection:
-        assert queue.queue_status(connection, served.clock()).failures == {"[Errno 28] No space left on device": 1}
 
 
 def test_the_content_of_an_upload_stays_as_long_as_it_is_needed(served):
@@ -417,9 +413,9 @@ def test_the_status_of_a_board_tells_of_its_queue(served, geval, monkeypatch):
     queue.lease(served.board, served.clock())
     served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
     out = geval("board", "status", served.board.folder)[1]
-    assert "queue: 1 waiting, 1 running, 0 done, 0 failed\n" in out
+    assert "queue: 1 waiting, 1 running\n" in out
     assert "the oldest job has waited for 31 seconds\n" in out
     assert "expired leases: 1; if no worker is running, start geval board work\n" in out
     document = json.loads(geval("board", "status", served.board.folder, "--format", "json")[1])
-    counts = {"waiting": 1, "leased": 1, "done": 0, "failed": 0}
-    assert document["queue"] == {**counts, "oldest_seconds": 31.0, "expired": 1, "failures": {}, "undelivered": {}}
+    counts = {"waiting": 1, "leased": 1, "oldest_seconds": 31.0, "expired": 1}
+    assert document["queue"] == {**counts, "undelivered": {}}
