@@ -153,8 +153,8 @@ def leaderboard_row(entry: Entry) -> Values:
 
 def common_words(rows: Sequence[Values], name: str) -> list[str]:
     """Return the most common tags or parameters of rows, in alphabetical order, to filter by."""
-    counts = Counter(sorted(word for row in rows for word in row[name])).most_common(MAX_CHOICES)
-    return sorted((word for word, _ in counts), key=lambda word: (word.casefold(), word))
+    counts = Counter(word for row in rows for word in row[name])
+    return sorted((word for word, _ in counts.most_common(MAX_CHOICES)), key=str.casefold)
 
 
 # The pages of a test

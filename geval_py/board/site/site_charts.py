@@ -50,13 +50,13 @@ class Progress(NamedTuple):
     """The best score over time, in a wide and a narrow chart.
 
     ``records`` are the outputs that were better than all before them; of those of one moment, only the best.
-    ``baselines`` are pairs of a name and an output. ``infinite`` of the ``scored`` outputs are not drawn.
+    ``baselines`` are those near the scores, as pairs of a name and an output. ``infinite`` of the ``scored`` outputs
+    are not drawn.
     """
 
     records: tuple[Entry, ...]
     charts: tuple[Chart, ...]
     baselines: tuple[tuple[str, Entry], ...]
-    has_rules: bool
     infinite: int
     scored: int
 
@@ -78,14 +78,10 @@ def progress_of(submissions: Sequence[SubmissionView], standings: Standings) -> 
         first = best(of_moment, key=score)
         if not records or best(records[-1], first, key=score) is first:
             records.append(first)
-    baselines = [(name, best(several, key=score)) for name, several in named.items()][:MAX_BASELINES]
     points, steps = ([(one.submission.arrived.timestamp(), score(one)) for one in some] for some in (finite, records))
-    values = [value for _, value in points]
-    nearest = [
-        (score(one), name)
-        for name, one in baselines
-        if values and min(values) / FARTHEST <= score(one) <= max(values) * FARTHEST
-    ]
+    low, high = (choose((value for _, value in points), default=math.nan) for choose in (min, max))
+    baselines = [(name, best(several, key=score)) for name, several in named.items()]
+    near = [(name, one) for name, one in baselines if low / FARTHEST <= score(one) <= high * FARTHEST]
     has_history = len({when for when, _ in points}) > 1
     charts = [
         scatter(
@@ -95,7 +91,7 @@ def progress_of(submissions: Sequence[SubmissionView], standings: Standings) -> 
             width=width,
             x_ticks=partial(_time_ticks, most),
             best=steps,
-            rules=nearest,
+            rules=[(score(one), name) for name, one in near[:MAX_BASELINES]],
         )
         for width, most in ((WIDE, 6), (WIDTH, 3))
         if has_history
@@ -103,8 +99,7 @@ def progress_of(submissions: Sequence[SubmissionView], standings: Standings) -> 
     return Progress(
         records=tuple(records[-MAX_RECORDS:]),
         charts=tuple(charts),
-        baselines=tuple(baselines),
-        has_rules=bool(nearest),
+        baselines=tuple(near[:MAX_BASELINES]),
         infinite=scored - len(finite),
         scored=scored,
     )
@@ -114,14 +109,12 @@ def _time_ticks(most: int, scale: Scale) -> Iterator[Tick]:
     """Mark days at midnight UTC; if all is within one day, name that day in the middle."""
     first, last = (datetime.fromtimestamp(value, UTC) for value in (scale.low, scale.high))
     midnight = first.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    number = (last - midnight).days + 1
-    if number < 1:
+    days = [midnight + timedelta(days=later) for later in range((last - midnight).days + 1)]
+    if not days:
         yield (scale.low + scale.high) / 2, rendering.day(first)
-        return
-    step = next((step for step in DAYS if number / step <= most), number)
-    for mark in (midnight + timedelta(days=later) for later in range(0, number, step)):
-        day = rendering.day(mark)
-        yield mark.timestamp(), day if first.year != last.year else day.rpartition(" ")[0]
+    step = next((step for step in DAYS if len(days) / step <= most), len(days))
+    for day in days[::step]:
+        yield day.timestamp(), rendering.day(day)
 
 
 # Scores by the values of parameters
@@ -142,10 +135,7 @@ def parameter_charts(submissions: Sequence[SubmissionView], standings: Standings
         values = Counter(value for value, _ in points[name])
         if len(values) < 2:
             continue
-        try:
-            numbers = [(float(value), score) for value, score in points[name]]
-        except ValueError:
-            numbers = [(math.nan, 0.0)]
+        numbers = [(_number(value), score) for value, score in points[name]]
         if all(math.isfinite(number) for number, _ in numbers):
             charts.append((name, scatter(numbers, x_title=name, y_title=standings.metric)))
             continue
@@ -155,6 +145,13 @@ def parameter_charts(submissions: Sequence[SubmissionView], standings: Standings
             rows.append(ChartRow(label=value, value=math.nan, points=scores))
         charts.append((name, dots(rows, title=standings.metric, logarithmic=None)))
     return charts
+
+
+def _number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
 
 
 # The interval bars of a leaderboard

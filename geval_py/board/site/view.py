@@ -95,12 +95,10 @@ class SiteView:
             grouped[submission.submitter].append(submission)
         return grouped
 
-    @cached_property
+    @property
     def listed_tests(self) -> tuple[Test, ...]:
-        """The tests whose scores stand in lists of submissions: the first ones with a score that is shown."""
-        ranked = (one for one in self.submissions if one.is_ranked)
-        scored = {output.test for one in ranked for output in one.outputs if output.figures}
-        return tuple(test for test in self.tests if test.name in scored)[:MAX_LISTED_TESTS]
+        """The tests whose scores stand in lists of submissions."""
+        return self.tests[:MAX_LISTED_TESTS]
 
     @cached_property
     def updated(self) -> datetime | None:
@@ -171,22 +169,23 @@ def view_on(connection: Connection, settings: BoardSettings, reading: Reading, *
 
     The lines of outputs are read later, by a connection of ``reading``.
     """
-    phase, names = settings.phase_of(now), settings.phase_names
-    until = {name: settings.in_phase(name) for name in names[: names.index(phase) + 1]}
-    readme = os.path.join(settings.challenge, challenge.README_FILE)
-    tables = [(test, name, own) for name, own in until.items() for test in own.tests]
+    phase = settings.phase_of(now)
     submissions = tuple(submission_views(connection, settings))
     if settings.names == "pseudonyms":
         key = connection.execute(select(board_table.c.key)).scalar_one()
-        submissions = tuple(one if one.baseline else _by_pseudonym(key, one) for one in submissions)
-    by_code = {one.code: one for one in submissions}
-
-    def standings_of(test: Test, phase: str, own: BoardSettings) -> Standings:
-        standings = leaderboard.standings_on(connection, settings, test.name, phase=phase, now=now, views=by_code)
-        is_public = test.visible and not test.ladder
-        return place_ranges.with_note_on_choice(connection, own, standings) if is_public else standings
-
-    standings = {(test.name, name): standings_of(test, name, own) for test, name, own in tables}
+        submissions = tuple(
+            one if one.baseline else replace(one, submitter=pseudonym(key, one.submitter), author="", affiliation="")
+            for one in submissions
+        )
+    by_code = {submission.code: submission for submission in submissions}
+    standings: dict[tuple[str, str], Standings] = {}
+    for name in settings.phase_names[: settings.phase_names.index(phase) + 1]:
+        for test in settings.in_phase(name).tests:
+            table = leaderboard.standings_on(connection, settings, test.name, phase=name, now=now, views=by_code)
+            if test.visible and not test.ladder:
+                table = place_ranges.with_note_on_choice(connection, settings, table)
+            standings[test.name, name] = table
+    readme = os.path.join(settings.challenge, challenge.README_FILE)
     return SiteView(
         settings=settings,
         metrics=names_of(settings.metrics),
@@ -208,10 +207,6 @@ def pseudonym(key: str, team: str) -> str:
     'Team 0833f6'
     """
     return f"Team {sha256(f'{key}/{casefolded(team)}'.encode()).hexdigest()[:6]}"
-
-
-def _by_pseudonym(key: str, submission: SubmissionView) -> SubmissionView:
-    return replace(submission, submitter=pseudonym(key, submission.submitter), author="", affiliation="")
 
 
 def announcements_of(connection: Connection) -> Sequence[Row[Any, Any, Any]]:
