@@ -54,7 +54,6 @@ from geval_py.board.settings import (
 from geval_py.board.submission import unpack, unpack_documents
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.numbers import rounded, rounded_outward
-from geval_py.text import words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -181,13 +180,12 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
                         value = infinite if metric == settings.metric and digits.score else None
                         ends = None, None
                     current.add((output_id, metric, figures.id, value, *ends))
-    names = words("output_id metric evaluation_id value low high")
-    stored = set(map(tuple, connection.execute(select(*(Disclosures[name] for name in names)))))
+    stored = set(map(tuple, connection.execute(select(disclosures))))
     if outdated := sorted(row[:2] for row in stored - current):
         is_outdated = Disclosures.output_id == bindparam("output"), Disclosures.metric == bindparam("name")
         rows = [{"output": output, "name": metric} for output, metric in outdated]
         connection.execute(delete(disclosures).where(*is_outdated), rows)
-    if missing := [dict(zip(names, row, strict=True)) for row in current - stored]:
+    if missing := [dict(zip(Disclosures.keys(), row, strict=True)) for row in current - stored]:
         connection.execute(insert(disclosures), missing)
 
 
@@ -283,17 +281,24 @@ def scored_outputs(
     sign = metric_of(settings.metric).measure.sign
     by_output = groupby(connection.execute(query), key=attrgetter("output_id"))
     rows: dict[int, dict[str, Any]] = {output: {row.metric: row for row in group} for output, group in by_output}
-    of_part = part_figures(connection, settings, test, part, rows) if part else {}
+    if part:
+        figures = part_figures(connection, settings, test, part, rows)
+    else:
+        figures = {
+            output: {
+                metric: Figures(row.evaluation_id, row.score, row.low, row.high) for metric, row in by_metric.items()
+            }
+            for output, by_metric in rows.items()
+        }
     for output, by_metric in rows.items():
         first = next(iter(by_metric.values()))
-        figures = of_part[output] if part else {metric: Figures.of(row) for metric, row in by_metric.items()}
-        ranking = figures.get(settings.metric)
+        ranking = figures[output].get(settings.metric)
         badness = None if ranking is None or ranking.score is None else sign * ranking.score
         yield _Output(
             id=output,
             submission=first.id,
             climber=first.climber,
-            figures=figures,
+            figures=figures[output],
             badness=badness,
             informed=floor is None or badness is None or badness - sign * floor <= NOISE * abs(floor),
         )

@@ -7,7 +7,7 @@ People read text, Markdown, LaTeX and the site's pages; programs read CSV and JS
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from operator import attrgetter
@@ -34,7 +34,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining.significance import group_letters
 from geval_py.tables.numbers import counted, interval, significant
 from geval_py.tables.table import Table, named_columns
-from geval_py.text import nearest, visible
+from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.board.database.store import Board
@@ -76,10 +76,13 @@ def standings_on(
     """
     present = settings.phase_of(now)
     in_phase = front_phase(settings, present, test) if phase is None else phase
-    own = settings.in_phase(_checked("phase", in_phase, settings.phase_names))
-    ranked_test = own.test(_checked("test", test or own.tests[0].name, [one.name for one in settings.tests]))
+    _check("phase", in_phase, settings.phase_names)
+    own = settings.in_phase(in_phase)
+    name = test or own.tests[0].name
+    _check("test", name, [one.name for one in settings.tests])
+    ranked_test = own.test(name)
     if ranked_test is None:
-        message = f"the phase `{visible(in_phase)}` does not rank `{visible(str(test))}`"
+        message = f"the phase `{visible(in_phase)}` does not rank `{visible(name)}`"
         raise UsageError(message=f"{message}\n  it ranks {visible(', '.join(one.name for one in own.tests))}")
     default, digits = order.GROUPINGS[settings.entries], own.digits_of(ranked_test, now)
     rows = order.entries(connection, own, ranked_test.name, in_phase, by or default)
@@ -90,9 +93,10 @@ def standings_on(
     for row in rows:
         submission = views[row["code"]]
         (output,) = (output for output in submission.outputs if output.id == row["output_id"])
-        is_held = row["held"] and digits.score > 0
-        place = {name: row[name] for name in ("place", "shared")}
-        entries.append(Entry(submission=submission, output=output, held=is_held, **place))
+        held = row["held"] and digits.score > 0
+        entries.append(
+            Entry(submission=submission, output=output, place=row["place"], shared=row["shared"], held=held)
+        )
     named = zip(settings.metrics, names_of(settings.metrics), strict=True)
     metric, *others = (name for metric, name in named if metric in metrics_of(own, ranked_test))
     notes = []
@@ -162,14 +166,11 @@ def front_phase(settings: BoardSettings, phase: str, test: str | None = None) ->
     return phase
 
 
-def _checked(what: str, name: str, names: Sequence[str]) -> str:
-    """Return a name after checking that it is known; raises UsageError."""
-    if name in names:
-        return name
-    meant = nearest(name, names)
-    there = ", ".join(names) if any(names) else "none"
-    advice = f"did you mean {meant}?" if meant else f"there is {there}" if len(names) == 1 else f"there are {there}"
-    raise UsageError(message=visible(f"the board has no {what} `{name}`") + f"\n  {visible(advice)}")
+def _check(what: str, name: str, names: Iterable[str]) -> None:
+    """Raise UsageError for a name that the board does not have."""
+    if name not in names:
+        known = ", ".join(filter(None, names)) or "none"
+        raise UsageError(message=f"the board has no {what} `{visible(name)}`\n  it has {visible(known)}")
 
 
 # The columns of a leaderboard, for people and for programs

@@ -111,14 +111,8 @@ def is_disclosed(connection: Connection, settings: BoardSettings, now: datetime)
 
 def made_with(settings: BoardSettings, now: datetime) -> str:
     """Return, as text, all settings that the disclosures and the choice of compared entries depend on."""
-    tests = [
-        (name, test, own.digits_of(test, now), own.part_of(test, name, now))
-        for name, own in settings.by_phase.items()
-        for test in own.tests
-    ]
-    phases = [(phase.name, phase.until) for phase in settings.phases]
-    others = (getattr(settings, name) for name in words("metrics entries finals samples seed"))
-    return repr((tests, phases, *others))
+    names = words("metrics tests phases entries finals samples seed")
+    return repr((settings.phase_of(now), *(getattr(settings, name) for name in names)))
 
 
 def p_values(

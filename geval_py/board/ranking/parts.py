@@ -38,11 +38,6 @@ class Figures(NamedTuple):
     low: float | None
     high: float | None
 
-    @classmethod
-    def of(cls, row: Row[Any]) -> Figures:
-        """Return the figures of an evaluation in a row of ``scores``."""
-        return cls(row.evaluation_id, row.score, row.low, row.high)
-
 
 def public_lines(documents: Sequence[str], share: float, key: str) -> frozenset[int]:
     """Choose the documents of the public part by a hash with a key; return the places of their lines, from 0.

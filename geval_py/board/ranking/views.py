@@ -206,8 +206,8 @@ def submission_views(
     keys = Submissions.id, Submissions.submitter_id
     query = select(*keys, Submitters.name.label("submitter"), *columns).join_from(submissions, submitters)
     query = query.where(*which, *RECEIVED).order_by(Submissions.arrived.desc(), Submissions.id.desc())
-    for row in connection.execute(query).mappings():
-        values: dict[str, Any] = {str(name): value for name, value in row.items()}
+    for row in connection.execute(query):
+        values = row._asdict()
         number, submitter_id = values.pop("id"), values.pop("submitter_id")
         if values["withdrawn"]:
             values |= NOTHING

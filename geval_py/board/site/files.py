@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
@@ -141,27 +142,23 @@ def write_site(folder: str, pages: Iterable[Page]) -> int:
 
     Raises UsageError for a folder that cannot be written, or that holds anything but a site.
     """
-    target, number = os.path.abspath(folder), 0
-    if os.path.lexists(target):
-        if os.path.islink(target) or not os.path.isdir(target):
-            raise UsageError(message=f"Cannot write {named(target)}: it is not a folder")
-        if os.listdir(target) and not is_site(target):
-            message = f"Cannot write {named(target)}: it contains something other than a site\n  name a new folder"
-            raise UsageError(message=message)
+    target, number = Path(os.path.abspath(folder)), 0
+    if os.path.lexists(target) and (target.is_symlink() or not (is_site(target) or is_empty(target))):
+        message = f"Cannot write {named(str(target))}: it is neither an empty folder nor a site\n  name a new folder"
+        raise UsageError(message=message)
     try:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with TemporaryDirectory(prefix=".geval-board-site-", dir=os.path.dirname(target)) as place:
-            new = os.path.join(place, "new")
-            os.mkdir(new)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".geval-board-site-", dir=target.parent) as place:
+            new = Path(place, "new")
+            new.mkdir()
             for path, text in pages:
-                file_path = os.path.join(new, *path.split("/"))
-                os.makedirs(os.path.dirname(file_path), exist_ok=True)
-                with open(file_path, "xb") as file:
+                new.joinpath(path).parent.mkdir(parents=True, exist_ok=True)
+                with new.joinpath(path).open("xb") as file:
                     file.write(content_of(text))
                 number += 1
             if os.path.lexists(target):
-                os.rename(target, os.path.join(place, "old"))
-            os.rename(new, target)
+                target.rename(Path(place, "old"))
+            new.rename(target)
     except OSError as error:
         reason = error.strerror or str(error)
         raise UsageError(message=f"Cannot write {named(folder)}: {visible(reason)}") from error
@@ -173,11 +170,15 @@ def content_of(page: str | bytes) -> bytes:
     return page.encode() if isinstance(page, str) else page
 
 
-def is_site(folder: str) -> bool:
+def is_empty(path: Path) -> bool:
+    """Return whether a path is a folder without files."""
+    return path.is_dir() and not any(path.iterdir())
+
+
+def is_site(folder: Path) -> bool:
     """Return whether a folder holds a site, which has a mark."""
     try:
-        with open(os.path.join(folder, MARK), encoding="utf-8") as file:
-            return "generator" in json.load(file)
+        return "generator" in json.loads((folder / MARK).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
 

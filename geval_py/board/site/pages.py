@@ -193,8 +193,8 @@ def compare_page(view: SiteView, frame: Frame, test: str) -> str:
         "Compare",
         standings=front,
         columns=[column for column in shown_columns(front) if column.style],
-        entries=entries[:MAX_COMPARED],
-        left_out=len(entries[MAX_COMPARED:]),
+        entries=entries,
+        max_compared=MAX_COMPARED,
     )
 
 

@@ -142,13 +142,11 @@ def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
 
 
 def key_of(value: object) -> str:
-    """Write what a page's script sorts by: a number as scripts read it, a moment for machines, a text; "" for none.
+    """Write what a page's script sorts by: a number as scripts read it, or a text; "" for none.
 
     >>> key_of(1e22), key_of(float("inf")), key_of(None), key_of("a")
     ('1e+22', 'Infinity', '', 'a')
     """
-    if isinstance(value, datetime):
-        return moment_text(value)
     if isinstance(value, float) and not math.isfinite(value):
         return numbers.exact(value)
     return "" if value is None else str(value)

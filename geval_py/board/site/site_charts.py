@@ -50,13 +50,12 @@ class Progress(NamedTuple):
     """The best score over time, in a wide and a narrow chart.
 
     ``records`` are the outputs that were better than all before them; of those of one moment, only the best.
-    ``baselines`` are those near the scores, as pairs of a name and an output. ``infinite`` of the ``scored`` outputs
-    are not drawn.
+    ``baselines`` are those of the leaderboard near the scores. ``infinite`` of the ``scored`` outputs are not drawn.
     """
 
     records: tuple[Entry, ...]
     charts: tuple[Chart, ...]
-    baselines: tuple[tuple[str, Entry], ...]
+    baselines: tuple[Entry, ...]
     infinite: int
     scored: int
 
@@ -65,14 +64,8 @@ def progress_of(submissions: Sequence[SubmissionView], standings: Standings) -> 
     """Return how the best score of a test moved; there are charts for scores at two moments or more."""
     best = min if standings.direction == "lower" else max
     score = attrgetter("score")
-    finite: list[Entry] = []
-    named: dict[str, list[Entry]] = {}
-    scored = 0
-    for output in scored_outputs(submissions, standings.test):
-        scored += not output.submission.baseline
-        if math.isfinite(score(output)):
-            name = output.submission.description or output.submitter
-            (named.setdefault(name, []) if output.submission.baseline else finite).append(output)
+    outputs = [one for one in scored_outputs(submissions, standings.test) if not one.submission.baseline]
+    finite = [output for output in outputs if math.isfinite(score(output))]
     records: list[Entry] = []
     for _, of_moment in groupby(finite, key=attrgetter("submission.arrived")):
         first = best(of_moment, key=score)
@@ -80,8 +73,8 @@ def progress_of(submissions: Sequence[SubmissionView], standings: Standings) -> 
             records.append(first)
     points, steps = ([(one.submission.arrived.timestamp(), score(one)) for one in some] for some in (finite, records))
     low, high = (choose((value for _, value in points), default=math.nan) for choose in (min, max))
-    baselines = [(name, best(several, key=score)) for name, several in named.items()]
-    near = [(name, one) for name, one in baselines if low / FARTHEST <= score(one) <= high * FARTHEST]
+    baselines = [one for one in standings.entries if one.submission.baseline and one.score is not None]
+    near = [one for one in baselines if low / FARTHEST <= score(one) <= high * FARTHEST][:MAX_BASELINES]
     has_history = len({when for when, _ in points}) > 1
     charts = [
         scatter(
@@ -91,7 +84,7 @@ def progress_of(submissions: Sequence[SubmissionView], standings: Standings) -> 
             width=width,
             x_ticks=partial(_time_ticks, most),
             best=steps,
-            rules=[(score(one), name) for name, one in near[:MAX_BASELINES]],
+            rules=[(score(one), one.submission.description or one.submitter) for one in near],
         )
         for width, most in ((WIDE, 6), (WIDTH, 3))
         if has_history
@@ -99,9 +92,9 @@ def progress_of(submissions: Sequence[SubmissionView], standings: Standings) -> 
     return Progress(
         records=tuple(records[-MAX_RECORDS:]),
         charts=tuple(charts),
-        baselines=tuple(near[:MAX_BASELINES]),
-        infinite=scored - len(finite),
-        scored=scored,
+        baselines=tuple(near),
+        infinite=len(outputs) - len(finite),
+        scored=len(outputs),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, cached_property
 from hashlib import sha256
-from itertools import chain, repeat
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Row, select
@@ -122,10 +122,9 @@ def line_reader(reading: Reading, settings: BoardSettings) -> ReadLines:
     @cache
     def texts_of(test: str) -> list[tuple[str, str]]:
         """Return the expected word of each line, and the line of the input, "" if it has fewer lines."""
-        expected = list(lines.read_lines(splits.answers_at(expected_of(settings.challenge, settings.answers, test))))
+        expected = lines.read_lines(splits.answers_at(expected_of(settings.challenge, settings.answers, test)))
         path = files.find_file(os.path.join(settings.challenge, test, splits.INPUT_FILE))
-        inputs = chain(lines.read_lines(path) if path else (), repeat(""))
-        return list(zip(expected, inputs, strict=False))
+        return list(zip_longest(expected, lines.read_lines(path) if path else (), fillvalue=""))
 
     def worst_lines(test: Test, output: OutputView) -> Sequence[Mapping[str, Any]]:
         if not test.visible or test.ladder or not measure.of_losses or output.shown.value is None:

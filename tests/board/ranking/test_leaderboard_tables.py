@@ -156,7 +156,7 @@ def test_where_nothing_is_it_says_so(tmp_path, capsys):
 @pytest.mark.parametrize(("words", "message"), [
     (["--by", "team"], "argument --by: invalid choice: 'team' (choose from 'submitter', 'submission', 'person')"),
     (["--tests", "x"], "unrecognized arguments: --tests x\n  did you mean --test?"),
-    (["--test", "dev-0"], "the board has no test `dev-0`\n  there is test-A"),
+    (["--test", "dev-0"], "the board has no test `dev-0`\n  it has test-A"),
 ], ids=["by", "option", "test"])  # fmt: skip
 def test_words_that_are_wrong(board, words, message):
     with pytest.raises(UsageError) as error:

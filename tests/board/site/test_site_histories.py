@@ -110,6 +110,7 @@ def two_phases():
         site_views.rounded(one, 2) if number < 20 else replace(one, arrived=late + timedelta(hours=number))
         for number, one in enumerate(reversed(view.submissions))
     ]
+    sent = [replace(one, phase=view.settings.phase_of(one.arrived)) for one in sent]
     standings = {
         (test, phase): site_views.standings_of(sent, test, phase=phase, digits=digits, among=among)
         for test in ("test-A", "dev-0")
@@ -118,7 +119,6 @@ def two_phases():
             ("post-deadline", 4, lambda one: one.arrived >= late),
         )
     }
-    sent = [replace(one, phase=view.settings.phase_of(one.arrived)) for one in sent]
     return replace(view, submissions=tuple(reversed(sent)), standings=standings)
 
 
@@ -182,6 +182,8 @@ def test_entries_of_one_moment_are_one_record_without_a_chart():
 @pytest.mark.parametrize(("value", "is_drawn"), [(140.0, False), (150.0, True), (340.0, True), (360.0, False)])
 def test_a_baseline_is_drawn_if_it_is_near(value, is_drawn):
     (*others, first), standings = with_scores([value, 200.0, 250.0], hours=1)
-    progress = progress_of([*others, replace(first, baseline=True)], standings)
+    baseline = replace(first, baseline=True)
+    entry = site_views.entry_of(baseline, baseline.outputs[0], value, None)
+    progress = progress_of([*others, baseline], replace(standings, entries=(entry,)))
     assert all(("stroke-dasharray" in chart.svg) == is_drawn for chart in progress.charts)
-    assert [one.score for _, one in progress.baselines] == [value] * is_drawn
+    assert [one.score for one in progress.baselines] == [value] * is_drawn
