@@ -251,9 +251,10 @@ def server_of(request: Request) -> ServerContext:
 
 
 def download(lines: Iterable[str], name: str, media_type: str = "text/csv") -> Response:
-    """Return a file that a browser stores."""
+    """Return a file that a browser stores; Excel reads CSV as UTF-8 if it has a byte order mark."""
+    mark = "\ufeff" if media_type == "text/csv" else ""
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response("".join(lines), headers=headers, media_type=media_type)
+    return Response(mark + "".join(lines), headers=headers, media_type=media_type)
 
 
 # Routes

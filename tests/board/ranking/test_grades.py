@@ -10,6 +10,7 @@ from samples import change
 from geval_py.board.operations.submissions import name_final
 from geval_py.board.people import accounts, sign_in
 from geval_py.board.people.store import accounts_of
+from geval_py.board.people.teams import disqualify
 from geval_py.board.ranking.grades import grades
 from geval_py.board.ranking.parts import public_lines
 from geval_py.cli.board import pages
@@ -71,26 +72,33 @@ def test_grades_are_of_the_teams_at_the_deadline(rows):
 
 def test_grades_have_a_row_for_each_person(rows, geval, monkeypatch):
     first = rows.submit("team 10", losses(3, 2), at=30)
-    rows.submit("team 10", losses(2, 3), at=40)
-    rows.submit("dan", losses(4, 4), at=45)
+    second = rows.submit("team 10", losses(2, 3), at=40)
+    dan = rows.submit("dan", losses(4, 4), at=45)
     rows.submit("model", losses(1, 1), at=20, baseline=True)
     change(rows.board, name_final, rows.board.settings, [first], OPEN, moment=OPEN)
-    head = "name,email,student_id,team,public,private,place,late,final\n"
+    head = "name,email,student_id,team,public,private,place,submission,state\n"
 
     def show(now, *words):
         monkeypatch.setattr(pages, "now", lambda: now)
         return geval("board", "show", rows.board.folder, "--by", "person", "--format", "csv", *words)
 
     assert show(OPEN) == (0, head + (
-        f"dan,,,dan,{exact(4)},,2,,\n"
+        f"dan,,,dan,{exact(4)},,2,{dan},\n"
         "'=Cy,,,team 2,,,,,\n"
-        f"Ann,ann@uni.example,,team 10,{exact(2)},,1,,{first}\n"
-        f"Bob,bob@uni.example,,team 10,{exact(2)},,1,,{first}\n"
+        f"Ann,ann@uni.example,,team 10,{exact(2)},,1,{second},\n"
+        f"Bob,bob@uni.example,,team 10,{exact(2)},,1,{second},\n"
     ), "")  # fmt: skip
-    rows.submit("team 2", losses(4, 1), at=49)
+    late = rows.submit("team 2", losses(4, 1), at=49)
+    with accounts_of(rows.board).writing() as people:
+        accounts.close(people, accounts.account_named(people, "Bob"), OVER)
+        accounts.invite(people, "Fay", now=OPEN, team="team 10")
     assert show(OVER) == (0, head + (
-        f"dan,,,dan,{exact(4)},{exact(4)},2,,\n"
-        f"'=Cy,,,team 2,,{exact(1)},,late,\n"
-        f"Ann,ann@uni.example,,team 10,{exact(2)},{exact(2)},1,,{first}\n"
-        f"Bob,bob@uni.example,,team 10,{exact(2)},{exact(2)},1,,{first}\n"
+        f"dan,,,dan,{exact(4)},{exact(4)},2,{dan},\n"
+        f"'=Cy,,,team 2,,{exact(1)},,{late},late\n"
+        f"Ann,ann@uni.example,,team 10,{exact(3)},{exact(2)},1,{first},\n"
+        f"Bob,bob@uni.example,,team 10,{exact(3)},{exact(2)},1,{first},closed\n"
+        f"Fay,,,team 10,{exact(3)},{exact(2)},1,{first},invited\n"
     ), "")  # fmt: skip
+    disqualify(rows.board, accounts_of(rows.board), ["team 10"], "copied", OVER)
+    states = [line.split(",")[4:] for line in show(OVER)[1].splitlines()[3:]]
+    assert states == [["", "", "", "", "closed disqualified"]] * 3

@@ -57,7 +57,7 @@ def test_a_team_gets_a_later_deadline(served, geval_now):
     assert [row[4:6] for row in places("main")] == [["anna", code], ["bob", places("main")[1][5]]]
     assert places("post-deadline") == []
     grades = geval_now("show", "--by", "person", "--format", "csv")[1].splitlines()
-    assert [line.split(",")[-2] for line in grades[1:]] == ["extended", ""]
+    assert [line.split(",")[-1] for line in grades[1:]] == ["extended", ""]
     assert served.browser().get(f"/submissions/{code}.html").text.count("main") > 0
     status = geval_now("status", "--format", "json")[1]
     assert status.count('"phase": "main"') == 2

@@ -124,7 +124,7 @@ class Person:
     def download(self, name):
         with self.page.expect_download(timeout=10_000) as made:
             self.page.get_by_role("link", name=name).or_(self.page.get_by_role("button", name=name)).click()
-        return Path(made.value.path()).read_text(encoding="utf-8")
+        return Path(made.value.path()).read_text(encoding="utf-8-sig")
 
 
 def skill(number):
