@@ -24,6 +24,7 @@ from geval_py.text import some_of, visible, words
 if TYPE_CHECKING:
     from geval_py.board.operations.status import Status
 
+WIDE_COLUMNS = words("tags affiliation description")  # for which a terminal is too narrow
 NOT_PRINTED = ("arrived", "remark", "affiliation", "description")  # in a paper
 MAX_CODES = 5  # that are listed; the JSON document has all
 PERSON = "person"  # a row for each account, which only the organiser may see
@@ -60,6 +61,8 @@ def run_show(args: argparse.Namespace) -> None:
         where = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
         terminal.note(visible(f"there is no entry for {where}"))
     columns, digits = leaderboard.shown_columns(shown), shown.shown_digits
+    if args.format == "text":
+        columns = [column for column in columns if column.heading not in WIDE_COLUMNS]
     table = Table(
         [Column(column.heading, alignment=column.alignment) for column in columns],
         [[column.text(entry, digits) for column in columns] for entry in shown.entries],
