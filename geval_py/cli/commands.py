@@ -69,10 +69,10 @@ SUBCOMMANDS = {  # of each command that has some, the same
         "work": ("check and score what was uploaded to a server", SERVER),
         "invite": ("print a link with which somebody signs in to a server", SERVER),
         "token": ("print a token, with which a program submits", SERVER),
-        "close": ("close an account of a server, or those of a team", SERVER),
+        "close": ("close accounts of a server", SERVER),
         "disqualify": ("withdraw all submissions of teams, and close their accounts", SERVER),
         "open": ("open a closed account of a server again", SERVER),
-        "team": ("rename or merge teams of a server, and move people", SERVER),
+        "team": ("rename teams of a server, and move people", SERVER),
     },
     "challenge": {
         "make": ("a challenge, cut from texts", "geval_py.cli.challenge"),

@@ -120,7 +120,8 @@ def skeletons(name: str) -> frozenset[tuple[str, str]]:
 
     Each is compared with its own kind: `Ian` looks like `lan`, which is `Lan` in small letters, but not like `Lan`.
     """
-    return frozenset({("small", skeleton(casefolded(name))), ("written", skeleton(name))})
+    small = unicodedata.normalize("NFKC", name).casefold()
+    return frozenset({("small", skeleton(small)), ("written", skeleton(name))})
 
 
 # The kinds of submissions: a folder, an archive by its ending, git+URL@BRANCH.

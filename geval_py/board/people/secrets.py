@@ -12,14 +12,14 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Row, delete, insert, select, update
 
 from geval_py.board.people.schema import secrets
 from geval_py.board.people.store import AccountStore, People
 from geval_py.text import words
 
 SECRET_BYTES = 32
-INVITATION, SESSION, TOKEN = KINDS = words("invitation session token")
+INVITATION, SESSION, TOKEN = words("invitation session token")
 DAYS = {INVITATION: 14, SESSION: 30, TOKEN: 180}  # for which they are valid
 PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
 SUBMIT, READ = SCOPES = ("submit", "read")  # of tokens; to submit includes to read
@@ -45,35 +45,21 @@ def issue(
     return secret
 
 
+def secrets_of(people: People, kind: str, now: datetime, *conditions: ColumnElement[bool]) -> list[Row[Any]]:
+    """Return the secrets that are valid on the board and fulfil some conditions, the latest first."""
+    is_valid = S.kind == kind, S.board.in_(("", people.board)), S.expires >= now
+    return list(people.execute(select(secrets).where(*is_valid, *conditions).order_by(S.id.desc())))
+
+
 def find(people: People, kind: str, secret: str, now: datetime) -> Row[Any] | None:
     """Return the row of a secret that is valid on the board; None if it is unknown, used, or too old."""
-    is_this = S.digest == digest_of(secret), S.kind == kind, S.board.in_(("", people.board))
-    row = people.execute(select(secrets).where(*is_this)).first()
-    return row if row is not None and now <= row.expires else None
+    return next(iter(secrets_of(people, kind, now, S.digest == digest_of(secret))), None)
 
 
-def secrets_of(people: People, person: str, kind: str, now: datetime) -> list[Row[Any]]:
-    """Return the secrets of a person that are valid on the board, the latest first."""
-    is_theirs = S.person == person, S.kind == kind, S.board.in_(("", people.board)), S.expires >= now
-    return list(people.execute(select(secrets).where(*is_theirs).order_by(S.id.desc())))
-
-
-def end(people: People, kind: str, secret: str) -> None:
-    """Forget a secret of a kind."""
-    people.execute(delete(secrets).where(S.digest == digest_of(secret), S.kind == kind))
-
-
-def end_secrets(people: People, person: str, *kinds: str, number: int | None = None) -> bool:
-    """End the secrets of a person that are valid on the board, or the one with a number; return if there were any."""
-    is_theirs = S.person == person, S.kind.in_(kinds or KINDS), S.board.in_(("", people.board))
-    is_meant = () if number is None else (S.id == number,)
-    return bool(people.execute(delete(secrets).where(*is_theirs, *is_meant)).rowcount)
-
-
-def end_links_by(people: People, account_id: str) -> None:
-    """End the links that an account made for others and nobody has used."""
-    is_link = S.kind == INVITATION, S.made_by == account_id, S.board == people.board
-    people.execute(delete(secrets).where(*is_link))
+def end_secrets(people: People, *conditions: ColumnElement[bool]) -> bool:
+    """End the secrets on the board that fulfil some conditions, and return whether there were any."""
+    is_here = S.board.in_(("", people.board))
+    return bool(people.execute(delete(secrets).where(is_here, *conditions)).rowcount)
 
 
 def digest_of(secret: str) -> str:

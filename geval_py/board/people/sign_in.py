@@ -7,31 +7,22 @@ an account that was invited by it and that nobody has used; of any other account
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple
 
-from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy import Row, func, insert, select, update
 
-from geval_py.board.people.accounts import (
-    CLOSED,
-    A,
-    Account,
-    RefusedError,
-    account,
-    all_accounts,
-    new_account,
-    refuse_taken_team,
-)
+from geval_py.board.people.accounts import A, Account, RefusedError, account, all_accounts, new_account, team_named
 from geval_py.board.people.schema import accounts, identities
-from geval_py.board.people.secrets import INVITATION, SCOPES, SUBMIT, TOKEN, end_secrets, find, issue
+from geval_py.board.people.secrets import INVITATION, SCOPES, SUBMIT, TOKEN, S, end_secrets, find, issue
 from geval_py.board.people.store import People
 from geval_py.errors import UsageError
 from geval_py.text import visible
 
+CLOSED = "this account was closed; ask the organiser"
 
-@dataclass(frozen=True, kw_only=True)
-class Identity:
+
+class Identity(NamedTuple):
     """Who somebody is by another site: ``subject`` is their id there, ``email`` "" unless the site verified it."""
 
     issuer: str
@@ -50,7 +41,7 @@ def accept(people: People, secret: str, now: datetime) -> str:
 
 def _join(people: People, person: str, now: datetime) -> str:
     """Return a person who signs in; their links end. Raises RefusedError if all their accounts were closed."""
-    end_secrets(people, person, INVITATION)
+    end_secrets(people, S.person == person, S.kind == INVITATION)
     is_theirs = A.person == person, A.closed.is_(None), *([A.board == people.board] if people.board else [])
     if people.execute(select(A.id).where(*is_theirs)).first() is None:
         raise RefusedError(CLOSED)
@@ -74,20 +65,14 @@ def identified(people: People, who: Identity, now: datetime) -> str:
     Raises RefusedError if it was closed, and if the address is that of an account that was used.
     """
     person = person_of(people, who)
-    if person is not None:
-        return _join(people, person, now)
     is_theirs = func.lower(A.email) == who.email.lower()
-    for invited in all_accounts(people, is_theirs, closed=True) if who.email else ():
-        if invited.closed:
-            raise RefusedError(CLOSED)
-        if invited.joined:
-            raise RefusedError(
-                f"{visible(who.email)} is the address of an account: sign in to it with a link, and connect the "
-                "other site on your page"
-            )
+    for invited in all_accounts(people, is_theirs, closed=True) if who.email and person is None else ():
+        if invited.joined and not invited.closed:
+            ask = "sign in to it with a link, and connect the other site on your page"
+            raise RefusedError(f"{visible(who.email)} is the address of an account: {ask}")
         connect(people, who, invited, now)
-        return _join(people, invited.person, now)
-    return ""
+        person = invited.person
+    return "" if person is None else _join(people, person, now)
 
 
 def connect(people: People, who: Identity, member: Account, now: datetime) -> None:
@@ -104,26 +89,16 @@ def enrol(people: People, who: Identity, name: str, now: datetime, others: Itera
     ``others`` are the teams that the board has. Raises RejectedError for a name that is not allowed, RefusedError for
     one that is taken, and if they have an account already.
     """
-    if account(people, func.lower(A.email) == who.email.lower()) is not None:
-        raise RefusedError("you have an account already; sign in again")
-    refuse_taken_team(people, name, others)
-    made = new_account(people, name, name, now, email=who.email, owner=True, joined=now)
-    people.execute(update(accounts).where(A.id == made.id).values(made_by=made.id))
+    team_named(people, name, others, new=True)
+    made = new_account(people, name, name, now, email=who.email, owner=True, joined=now, made_by=who.issuer)
     connect(people, who, made, now)
     return made
 
 
-def identities_of(people: People, member: Account) -> list[Row[Any]]:
+def identities_of(people: People, member: Account) -> list[Row[tuple[object, ...]]]:
     """Return the accounts of other sites by which somebody signs in."""
     is_theirs = identities.c.person == member.person, identities.c.board == people.board
     return list(people.execute(select(identities).where(*is_theirs).order_by(identities.c.id)))
-
-
-def disconnect(people: People, member: Account, number: int) -> None:
-    """End signing in by an account of another site."""
-    c = identities.c
-    is_theirs = c.id == number, c.person == member.person, c.board == people.board
-    people.execute(delete(identities).where(*is_theirs))
 
 
 # Tokens for programs
@@ -141,8 +116,7 @@ def make_token(
     """Make a token of an account, and return it; it is not shown again. Raises UsageError for an unknown scope."""
     if scope not in SCOPES:
         raise UsageError(message=f"there is no scope `{visible(scope)}`: the scopes are {', '.join(SCOPES)}")
-    data = {"name": name[:100], "scope": scope}
-    return issue(people, TOKEN, member.person, now, data=data, days=days)
+    return issue(people, TOKEN, member.person, now, data={"name": name[:100], "scope": scope}, days=days)
 
 
 def token_account(people: People, secret: str, scope: str, now: datetime) -> Account | None:

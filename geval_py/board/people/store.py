@@ -85,28 +85,27 @@ def shared_accounts(folder: str) -> Database:
 
     A board that cannot be opened stops no other one.
     """
-    boards = []
+    folder, boards = os.path.abspath(folder), []
     for path in boards_in(folder):
         with suppress(GevalError):
             boards.append(Board.open(path))
-    shared = os.path.join(os.path.abspath(folder), ACCOUNTS_FILE)
+    shared = os.path.join(folder, ACCOUNTS_FILE)
+    places: set[str] = set()
+    folders: dict[str, str] = {}
     for board in boards:
-        own = os.path.join(os.path.abspath(board.folder), ACCOUNTS_FILE)
-        if os.path.isfile(own) and not board.settings.accounts:
+        place, own = accounts_place(board.folder, board.settings), os.path.join(board.folder, ACCOUNTS_FILE)
+        if os.path.isfile(own) and place in (own, shared):
             hint = f"move {named(own)} to {named(shared)}"
             raise UsageError(message=f"{named(board.folder)} has accounts of its own\n  to share them, {hint}")
-    first: dict[str, Board] = {}
-    for board in boards:
-        if (same := first.setdefault(board.key, board)) is not board:
-            told = f"{named(board.folder)} is a copy of {named(same.folder)}, with the same accounts"
-            raise UsageError(message=f"{told}\n  move one of them out of {named(folder)}")
-    places = {accounts_place(board.folder, board.settings) for board in boards}
-    if all(os.path.basename(place) == ACCOUNTS_FILE and "://" not in place for place in places):
-        places = {shared}
+        original = folders.setdefault(board.key, board.folder)
+        if original != board.folder:
+            same = f"{named(board.folder)} is a copy of {named(original)}, with the same accounts"
+            raise UsageError(message=f"{same}\n  move one of them out of {named(folder)}")
+        places.add(shared if place == own else place)
     if len(places) > 1:
         hint = "name the same database with `accounts` in each board.yaml"
         raise UsageError(message=f"the boards in {named(folder)} have different accounts\n  {hint}")
-    return open_accounts(places.pop())
+    return open_accounts((places or {shared}).pop())
 
 
 def open_accounts(place: str) -> Database:

@@ -1,26 +1,22 @@
-"""Teams of a board, which are in two stores: their submissions in the board, their members in the accounts."""
+"""Teams of a board, which are in two stores: their submissions in the board, their members in the accounts.
+
+A change begins with the accounts. Each of its steps can be repeated: a change that was interrupted is finished by
+repeating it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, select, update
 
-from geval_py.board.database.schema import Submissions, Submitters, exceptions, submissions, submitters
+from geval_py.board.database.schema import Submissions, Submitters, submissions, submitters
 from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded
 from geval_py.board.operations import audit
-from geval_py.board.people.accounts import (
-    RefusedError,
-    close,
-    known_team,
-    log,
-    members_of,
-    refuse_taken_team,
-    rename_team,
-    teams_of,
-)
+from geval_py.board.people import accounts
+from geval_py.board.people.accounts import RefusedError
 from geval_py.board.people.schema import ORGANISER
 from geval_py.board.people.store import AccountStore
 from geval_py.board.ranking.disclosure import changing
@@ -33,74 +29,55 @@ def submitter_names(connection: Connection) -> list[str]:
     return list(connection.execute(select(Submitters.name)).scalars())
 
 
-def change_team(connection: Connection, store: AccountStore, name: str, new: str, *, merge: bool = False) -> None:
-    """Rename a team, or ``merge`` it into the team with the ``new`` name.
+def rename(board: Board, store: AccountStore, name: str, new: str, now: datetime, *, who: str = ORGANISER) -> None:
+    """Rename a team, and write into the audit log ``who`` did it.
 
-    A merged team's submissions, uploads, members and extensions are the other's then; for a phase in which both have
-    an extension, the other's holds. Raises RefusedError for an unknown team, for a name that is taken or looks like
-    another one's, and while a worker has an upload of the team; RejectedError for a name that is not allowed.
+    Raises RefusedError for an unknown team, for a name that is taken or looks like another one's, and while a worker
+    has an upload of the team, which it would store under the old name; RejectedError for a name that is not allowed.
     """
-    key = casefolded(name)
-    rows = {row.key: row for row in connection.execute(select(submitters))}
-    with store.reading() as people:
-        teams = {casefolded(team): team for team in teams_of(people)}
-        others = [row.name for row in rows.values() if row.key != key]
-        target = known_team(people, new, others) if merge else ""
-        if (key not in rows and key not in teams) or (merge and not target):
-            unknown = f", or no team `{visible(new)}`" if merge else ""
-            raise RefusedError(f"there is no team `{visible(name)}`{unknown}")
-        if not merge:
-            refuse_taken_team(people, new, others, but=name)
-    old, other = rows.get(key), rows.get(casefolded(new)) if merge else None
-    ids = [row.id for row in (old, other) if row is not None]
-    leased = select(Submissions.id).where(Submissions.submitter_id.in_(ids), Submissions.leased_until.is_not(None))
-    if connection.execute(leased).first() is not None:
-        raise RefusedError("an upload of the team is being checked; try again in a minute")
-    if old is not None and other is not None and old.id != other.id:
-        _merge_rows(connection, old, other)
-    elif old is not None:
-        values = {"key": casefolded(new), "name": target or new}
-        connection.execute(update(submitters).where(Submitters.id == old.id).values(values))
+    old_key, new_key = casefolded(name), casefolded(new)
+    is_old = Submitters.key == old_key
+    leased = (
+        select(Submissions.id).join_from(submissions, submitters).where(is_old, Submissions.leased_until.is_not(None))
+    )
+    with board.reading() as connection:
+        names = submitter_names(connection)
+        if connection.execute(leased).first():
+            raise RefusedError("an upload of the team is being checked; try again in a minute")
     with store.writing() as people:
-        rename_team(people, name, target or new)
-
-
-def _merge_rows(connection: Connection, old: Row[tuple[object, ...]], other: Row[tuple[object, ...]]) -> None:
-    """Move all that a board has of a team to another one."""
-    phase, submitter_id = exceptions.c.phase, exceptions.c.submitter_id
-    kept = select(phase).where(submitter_id == other.id)
-    connection.execute(delete(exceptions).where(submitter_id == old.id, phase.in_(kept)))
-    for table in (exceptions, submissions):
-        is_old = table.c.submitter_id == old.id
-        connection.execute(update(table).where(is_old).values(submitter_id=other.id))
-    connection.execute(delete(submitters).where(Submitters.id == old.id))
+        stores = [{casefolded(team) for team in teams} for teams in (names, accounts.teams_of(people))]
+        if not any(old_key in keys for keys in stores):
+            raise RefusedError(f"there is no team `{visible(name)}`")
+        is_taken = new_key != old_key and any({old_key, new_key} <= keys for keys in stores)
+        accounts.team_named(people, new, names, new=is_taken)
+        accounts.rename_team(people, name, new, now)
+        accounts.log(people, who, "renamed", name, new, now=now)
+    with changing(board, now) as connection:
+        connection.execute(update(submitters).where(is_old).values(key=new_key, name=new))
 
 
 def disqualify(board: Board, store: AccountStore, teams: Sequence[str], reason: str, now: datetime) -> list[str]:
-    """Withdraw all submissions of teams, and close their accounts; return the names. All teams, or none.
+    """Close the accounts of teams, and withdraw all their submissions; return the names. All teams, or none.
 
     Raises UsageError without a reason, RefusedError for an unknown team.
     """
     if not reason.strip():
         raise UsageError(message="a disqualification needs a reason, which `geval board status` shows")
+    with board.reading() as connection:
+        names = submitter_names(connection)
+    with store.writing() as people:
+        known = {casefolded(name): name for name in (*accounts.teams_of(people), *names)}
+        for team in teams:
+            if casefolded(team) not in known:
+                raise RefusedError(f"there is no team `{visible(team)}`")
+            for member in accounts.members_of(people, team):
+                accounts.close(people, member, now)
+                accounts.log(people, ORGANISER, "closed", member.label, now=now)
     with changing(board, now) as connection:
-        rows = {row.key: row for row in connection.execute(select(submitters))}
-        with store.reading() as people:
-            known = {casefolded(team): team for team in teams_of(people)} | {
-                key: row.name for key, row in rows.items()
-            }
-        unknown = [team for team in teams if casefolded(team) not in known]
-        if unknown:
-            raise RefusedError(f"there is no team `{visible(unknown[0])}`")
-        ids = [rows[key].id for key in map(casefolded, teams) if key in rows]
-        is_theirs = Submissions.submitter_id.in_(ids), Submissions.withdrawn.is_(None)
-        values = {"withdrawn": now, "withdrawal": f"disqualified: {reason}"}
-        connection.execute(update(submissions).where(*is_theirs).values(values))
-        names = [known[casefolded(team)] for team in teams]
-        for name in names:
-            audit.log(connection, ORGANISER, "disqualified", name, reason, now=now)
-        with store.writing() as people:
-            for member in (one for name in names for one in members_of(people, name)):
-                close(people, member, now)
-                log(people, ORGANISER, "closed", member.label, now=now)
-    return names
+        for key in map(casefolded, teams):
+            ids = select(Submitters.id).where(Submitters.key == key)
+            is_theirs = Submissions.submitter_id.in_(ids), Submissions.withdrawn.is_(None)
+            values = {"withdrawn": now, "withdrawal": f"disqualified: {reason}"}
+            connection.execute(update(submissions).where(*is_theirs).values(values))
+            audit.log(connection, ORGANISER, "disqualified", known[key], reason, now=now)
+    return [known[casefolded(team)] for team in teams]

@@ -171,7 +171,8 @@ def sign_out(request: Request) -> Response:
     answer = RedirectResponse(f"{server.path}/", 303)
     with server.accounts.writing() as people:
         for cookie in server.cookies:
-            secrets.end(people, secrets.SESSION, request.cookies.get(cookie, ""))
+            digest = secrets.digest_of(request.cookies.get(cookie, ""))
+            secrets.end_secrets(people, secrets.S.digest == digest, secrets.S.kind == secrets.SESSION)
             server.set_cookie(answer, cookie, "", 0)
     return answer
 

@@ -281,7 +281,7 @@ class GuardedRoute(Route):
 # Pages of accounts, and changes
 
 
-BOARD, ACCOUNTS = "board", "accounts"  # the stores that a form may change
+BOARD, ACCOUNTS, NEITHER = "board", "accounts", "neither"  # the store that is open for the changes of a form
 
 
 class Visit(NamedTuple):

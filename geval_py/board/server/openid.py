@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -68,7 +67,7 @@ async def come_back(request: Request) -> Response:
         if current is None and not server.board().settings.server.is_open_to(who.email):
             says = f"{who.email} has no invitation" if who.email else f"{provider.name} gave no verified address"
             raise RefusedError(f"{says}; ask the organiser")
-        request.session[WHO] = asdict(who)
+        request.session[WHO] = who._asdict()
         return RedirectResponse(server.path + (CONNECT if current else NEXT), 303)
 
     return await run_in_threadpool(sign_in_or_ask)

@@ -22,14 +22,14 @@ from geval_py.board.database.schema import (
 from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.extensions import extend, extensions
-from geval_py.board.people import accounts
+from geval_py.board.people import accounts, teams
 from geval_py.board.people.accounts import A, Invitation, RefusedError
 from geval_py.board.people.schema import ORGANISER, ROLES, account_log
-from geval_py.board.people.teams import change_team, submitter_names
+from geval_py.board.people.teams import submitter_names
 from geval_py.board.ranking.grades import grades
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import queue
-from geval_py.board.server.context import ACCOUNTS, BOARD, Visit, download, visited
+from geval_py.board.server.context import ACCOUNTS, BOARD, NEITHER, Visit, download, visited
 from geval_py.board.settings import moment_of, moment_text
 from geval_py.board.site.view import announcements_of
 from geval_py.errors import UsageError
@@ -155,7 +155,7 @@ def invite(visit: Visit) -> Response:
         return invited(visit, link_again(visit, accounts.account_named(visit.people, label)), PEOPLE)
     values: dict[str, Any] = {key: visit.form[key] for key in words("name email role team")}
     others = submitter_names(visit.connection)
-    made = accounts.invite(visit.people, now=visit.now, by=visit.account, others=others, **values)
+    made = accounts.invite(visit.people, now=visit.now, by=visit.account.id, others=others, **values)
     return invited(visit, made, PEOPLE)
 
 
@@ -230,9 +230,16 @@ def move(visit: Visit, name: str, team: str) -> None:
     accounts.move(visit.people, account, team, visit.now, submitter_names(visit.connection))
 
 
-def rename(visit: Visit, team: str, into: str, *, merge: bool = False) -> None:
-    """Rename a team, or merge it into another one."""
-    change_team(visit.connection, visit.server.accounts, team, into, merge=merge)
+def reopen(visit: Visit, name: str, email: str) -> None:
+    """Open an account again, perhaps with another address."""
+    account = accounts.account_named(visit.people, name, closed=True)
+    accounts.reopen(visit.people, account, visit.now, email=email)
+
+
+def rename(visit: Visit) -> None:
+    """Rename a team, which writes the line of the audit log."""
+    names = visit.form["team"], visit.form["into"]
+    teams.rename(visit.board, visit.server.accounts, *names, visit.now, who=visit.account.label)
 
 
 # What a change does with the fields of its form, which are its line in the audit log, too.
@@ -293,8 +300,7 @@ ROUTES = [
     ),
     route("/organiser/extend", extend_team, BOARD, SETTINGS),
     route("/organiser/close", close, ACCOUNTS, PEOPLE, "name", asks=True),
-    route("/organiser/open", lambda visit, name: accounts.reopen(visit.people, name), ACCOUNTS, PEOPLE, "name"),
+    route("/organiser/open", reopen, ACCOUNTS, PEOPLE, "name email"),
     route("/organiser/move", move, ACCOUNTS, PEOPLE, "name team", asks=True),
-    route("/organiser/rename", rename, BOARD, PEOPLE, "team into"),
-    route("/organiser/merge", partial(rename, merge=True), BOARD, PEOPLE, "team into", asks=True),
+    route("/organiser/rename", rename, NEITHER, PEOPLE),
 ]

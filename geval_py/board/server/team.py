@@ -16,6 +16,8 @@ from geval_py.board.operations.teams import team_id, team_settings
 from geval_py.board.people import accounts, secrets, sign_in
 from geval_py.board.people.accounts import A, Account, RefusedError
 from geval_py.board.people.schema import accounts as table
+from geval_py.board.people.schema import identities
+from geval_py.board.people.secrets import S
 from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.server import uploads
 from geval_py.board.server.context import ACCOUNTS, BOARD, Visit, download, visited
@@ -64,8 +66,8 @@ def me(visit: Visit) -> Response:
         uploads=team_uploads,
         scores=scores_of(visit, team_uploads),
         nameable=nameable,
-        tokens=secrets.secrets_of(visit.people, account.person, secrets.TOKEN, visit.now),
-        sessions=secrets.secrets_of(visit.people, account.person, secrets.SESSION, visit.now),
+        tokens=secrets.secrets_of(visit.people, secrets.TOKEN, visit.now, S.person == account.person),
+        sessions=secrets.secrets_of(visit.people, secrets.SESSION, visit.now, S.person == account.person),
         digests=[secrets.digest_of(visit.request.cookies.get(name, "")) for name in server.cookies],
         identities=sign_in.identities_of(visit.people, account),
         members=accounts.members_of(visit.people, account.team),
@@ -152,14 +154,18 @@ def new_token(visit: Visit) -> Response:
 
 def end_secret(visit: Visit) -> None:
     """End a token or a session."""
-    number = number_in(visit.form["number"])
-    if secrets.end_secrets(visit.people, visit.account.person, secrets.TOKEN, secrets.SESSION, number=number):
+    is_theirs = (
+        S.id == number_in(visit.form["number"]),
+        S.person == visit.account.person,
+        S.kind != secrets.INVITATION,
+    )
+    if secrets.end_secrets(visit.people, *is_theirs):
         visit.log("ended a token or session")
 
 
 def end_identity(visit: Visit) -> None:
     """End signing in by an account of another site."""
-    sign_in.disconnect(visit.people, visit.account, number_in(visit.form["number"]))
+    accounts.disconnect(visit.people, visit.account, identities.c.id == number_in(visit.form["number"]))
     visit.log("disconnected")
 
 
@@ -179,7 +185,7 @@ def remove(visit: Visit) -> None:
     account = visit.account
     is_leaving = account.may_submit and visit.form["member"] == account.id
     member = account if is_leaving else chosen_member(visit)
-    accounts.move(visit.people, member, "", visit.now)
+    accounts.close(visit.people, member, visit.now)
     visit.log("remove", member.label, account.team)
 
 

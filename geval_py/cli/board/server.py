@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from ipaddress import ip_network
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from geval_py.board.database.store import Board, boards_in
-from geval_py.board.intake.identity import casefolded, skeletons
 from geval_py.board.people import accounts, secrets, sign_in
 from geval_py.board.people.accounts import RefusedError
 from geval_py.board.people.schema import ORGANISER, ROLES
 from geval_py.board.people.store import People, accounts_of, shared_accounts
-from geval_py.board.people.teams import change_team, disqualify, submitter_names
-from geval_py.board.ranking.disclosure import changing
+from geval_py.board.people.teams import disqualify, rename, submitter_names
 from geval_py.board.settings import read_text
 from geval_py.board.submission import RejectedError
 from geval_py.cli import terminal
@@ -33,14 +32,23 @@ from geval_py.text import named, visible
 WITH_SERVER = "GEVAL_BOARD_WITH_SERVER"  # a variable, set for the worker that a server starts
 SHUTDOWN_SECONDS = 30  # for which uploads may finish
 RESTART_SECONDS = 1  # before a worker that died is followed by another
-LIST_COLUMNS = {  # of a class list, by how spreadsheets and learning platforms write them, without other signs
-    "name": ("name", "fullname"),
-    "first": ("firstname", "givenname"),
-    "last": ("lastname", "surname", "familyname"),
-    "email": ("email", "emailaddress", "mail"),
-    "team": ("team", "group"),
-    "role": ("role",),
-    "student_id": ("studentid", "idnumber", "matriculationnumber"),
+LIST_COLUMNS = {  # of a class list, by letters and digits of how spreadsheets and learning platforms write them
+    "name": "name",
+    "fullname": "name",
+    "firstname": "first",
+    "givenname": "first",
+    "lastname": "last",
+    "surname": "last",
+    "familyname": "last",
+    "email": "email",
+    "emailaddress": "email",
+    "mail": "email",
+    "team": "team",
+    "group": "team",
+    "role": "role",
+    "studentid": "student_id",
+    "idnumber": "student_id",
+    "matriculationnumber": "student_id",
 }
 PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 OLD_SETTINGS = "boards.yaml"  # of earlier versions, beside several boards
@@ -55,6 +63,10 @@ def networks(written: str) -> list[str]:
 
 
 NAME = option("name", metavar="NAME", help="the name of the account")
+EMAIL = option("--email", default="", metavar="ADDRESS", help="the e-mail address, which identifies the person")
+ROLE = option("--role", choices=ROLES, default="", help="the role of the person (default: submitter)")
+URL = option("--url", default="", metavar="URL", help="the public address (default: that of board.yaml)")
+WORKERS = option("--workers", type=int, metavar="N", help="jobs at once (default: the number of cores)")
 
 
 make_serve_parser = parser_maker(
@@ -69,7 +81,7 @@ make_serve_parser = parser_maker(
     BOARD,
     option("--host", default="127.0.0.1", metavar="NAME", help="the address to listen at (default: 127.0.0.1)"),
     option("--port", type=int, default=8000, metavar="N", help="the port (default: 8000)"),
-    option("--url", default="", metavar="URL", help="the public address (default: that of board.yaml)"),
+    URL,
     switch("--shared", help="serve a folder that other users of this machine can read"),
     option(
         "--proxies",
@@ -161,7 +173,7 @@ make_work_parser = parser_maker(
   geval board work gazette-board --workers 4
 """,
     BOARD,
-    option("--workers", type=int, metavar="N", help="jobs at once (default: the number of cores)"),
+    WORKERS,
     switch("--once", help="stop when no jobs are waiting"),
 )
 
@@ -197,113 +209,90 @@ make_invite_parser = parser_maker(
   geval board invite gazette-board --list students.csv    with the columns name, email, team, role
 """,
     BOARD,
-    option("name", nargs="?", metavar="NAME", help="the name of the account"),
+    option("name", nargs="?", default="", metavar="NAME", help="the name of the account"),
     option("--list", metavar="FILE", help="invite everyone in a CSV file, and print a CSV with their links"),
-    option("--email", default="", metavar="ADDRESS", help="the e-mail address, which identifies the person"),
-    option("--role", choices=ROLES, default="", help="the role of the person (default: submitter)"),
+    EMAIL,
+    ROLE,
     option("--team", default="", metavar="NAME", help="the team for which the person submits (default: NAME)"),
-    option("--url", default="", metavar="URL", help="the address of the server (default: that of board.yaml)"),
+    URL,
 )
 
 
 @private_files()
 def run_invite(args: argparse.Namespace) -> None:
     """Run ``geval board invite``; raises GevalError."""
-    if (args.name is None) == (args.list is None):
+    if bool(args.name) == bool(args.list):
         raise UsageError(message="give the name of a person to invite, or a CSV file with --list FILE")
     boards = [Board.open(folder) for folder in boards_in(args.board) or [args.board]]
     base = (args.url or ("" if len(boards) > 1 else boards[0].settings.url)).rstrip("/")
     if not base:
-        raise UsageError(
-            message="the address of the server is missing\n  set it with --url URL, or with `url` in board.yaml"
-        )
-    own = {"name": args.name, "email": args.email, "role": args.role, "team": args.team}
-    people: list[tuple[int, dict[str, Any], dict[str, str]]] = [(0, own, {})]
-    if args.list is not None:
-        people = list(_listed(args.list))
-    seen: dict[tuple[str, object], tuple[int, str]] = {}
-    problems, links, notes = [], [], []
+        hint = "set it with --url URL, or with `url` in board.yaml"
+        raise UsageError(message=f"the address of the server is missing\n  {hint}")
+    person = {key: getattr(args, key) for key in ("name", "email", "role", "team")}
+    invited = _listed(args.list) if args.list else [(0, person, {})]
     store = shared_accounts(args.board) if boards_in(args.board) else accounts_of(boards[0]).database
-    others = []
+    teams = []
     for board in boards:
         with board.reading() as connection:
-            others.append(submitter_names(connection))
+            teams.append(submitter_names(connection))
+    links: dict[str, accounts.Invitation] = {}
+    problems, notes = [], []
     with store.writing() as connection:
-        for line, one, _ in people:
+        for line, values, _ in invited:
             try:
-                _check_listed(seen, line, one)
                 made = []
-                for board, teams in zip(boards, others, strict=True):
-                    here = People(connection, board.key)
-                    made.append(accounts.invite(here, now=now(), others=teams, **one))
-                    accounts.log(here, ORGANISER, "invited", made[-1].account.label, made[-1].detail, now=now())
+                for board, others in zip(boards, teams, strict=True):
+                    people = People(connection, board.key)
+                    made.append(accounts.invite(people, now=now(), others=others, **values))
+                    accounts.log(people, ORGANISER, "invited", made[-1].account.label, made[-1].detail, now=now())
+                member = made[0].account
+                if member.id in links:
+                    raise RefusedError(f"`{visible(member.label)}` is in an earlier line, too")
             except (RefusedError, RejectedError, UsageError) as error:
                 if not line:
                     raise
                 problems.append(f"line {line}: " + str(error).replace("\n ", ";"))
                 continue
+            secret = made[0].secret
             if len(made) > 1:
                 members = [invitation.account for invitation in made]
                 secret = accounts.link_for_boards(People(connection, ""), members, now())
-                made = [invitation._replace(secret=secret) for invitation in made]
-            links.append(made[0])
-            notes += [invitation.note for invitation in made]
+            links[member.id] = made[0]._replace(secret=secret)
+            notes += [invitation.note for invitation in made if invitation.note]
         if problems:
             raise RefusedError("\n  ".join([f"nobody in {named(args.list)} was invited", *problems]))
-    for note in filter(None, notes):
+    for note in notes:
         terminal.note(note)
-    if args.list is None:
-        sys.stdout.write(f"{base}/invitation/{links[0].secret}\n")
-        return
-    sys.stdout.writelines(accounts.links_table(links, base, [more for *_, more in people]).csv())
+    if args.list:
+        columns = [others for *_, others in invited]
+        sys.stdout.writelines(accounts.links_table(links.values(), base, columns).csv())
+    else:
+        sys.stdout.writelines(f"{base}/invitation/{link.secret}\n" for link in links.values())
 
 
-def _listed(path: str) -> Iterator[tuple[int, dict[str, Any], dict[str, str]]]:
-    """Yield the line, the values and the other columns of each person in a class list; raises UnreadableFileError.
+def _listed(path: str) -> list[tuple[int, dict[str, str], dict[str, str]]]:
+    """Return the line, the values and the other columns of each person in a class list; raises UnreadableFileError.
 
     It is CSV with a header, as spreadsheets and learning platforms write it, with commas, semicolons or tabs.
     """
-    import csv
-    import io
-
     text = read_text(path).removeprefix("\ufeff")
-    header = text.partition("\n")[0]
-    delimiter = max(",;\t", key=header.count)
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-    columns = {name: "".join(filter(str.isalnum, name.casefold())) for name in reader.fieldnames or [] if name}
-    known = {
-        key: next((name for name, plain in columns.items() if plain in spellings), "")
-        for key, spellings in LIST_COLUMNS.items()
-    }
-    if not known["name"] and not (known["first"] and known["last"]):
-        has = ", ".join(f"`{visible(name)}`" for name in columns)
-        raise UnreadableFileError(path=path, reason=f"the column `name` is missing: its first line has {has}")
+    header = list(reader.fieldnames or ())
+    plain = ["".join(filter(str.isalnum, name.casefold())) for name in header]
+    reader.fieldnames = [LIST_COLUMNS.get(key, name) for key, name in zip(plain, header, strict=True)]
+    if "name" not in reader.fieldnames and not {"first", "last"} <= set(reader.fieldnames):
+        names = ", ".join(f"`{visible(name)}`" for name in header)
+        raise UnreadableFileError(path=path, reason=f"the column `name` is missing: its first line has {names}")
+    people = []
     for row in reader:
-        values = {key: (row[name] or "").strip() if name else "" for key, name in known.items()}
-        first, last = values.pop("first"), values.pop("last")
-        values["name"] = values["name"] or f"{first} {last}".strip()
-        if None in row or not values["name"] or None in row.values():
-            raise UnreadableFileError(
-                path=path, reason=f"line {reader.line_num}: it needs a name, and one value for each column"
-            )
-        yield reader.line_num, values, {name: row[name] for name in columns if name not in known.values()}
-
-
-def _check_listed(seen: dict[tuple[str, object], tuple[int, str]], line: int, one: Mapping[str, str]) -> None:
-    """Raise RefusedError for a person of a list whose name, team or address is, or looks like, that of another line.
-
-    What was ``seen`` in earlier lines is added to. Raises RejectedError for a name that is not allowed.
-    """
-    name, email = one["name"], one["email"]
-    team = one["team"] or name
-    marks: list[tuple[str, str, object]] = [("e-mail address", email, email.lower())] if email else []
-    marks += [(what, value, mark) for what, value in (("name", name), ("team", team)) for mark in skeletons(value)]
-    for what, value, mark in marks:
-        other, before = seen.setdefault((what, mark), (line, value))
-        is_same = before.casefold() == value.casefold()
-        if other != line and not (what == "team" and is_same):
-            like = f"is in line {other} already" if is_same else f"looks like `{visible(before)}` in line {other}"
-            raise RefusedError(f"the {what} `{visible(value)}` {like}")
+        if None in row or None in row.values():
+            reason = f"line {reader.line_num}: it needs one value for each column"
+            raise UnreadableFileError(path=path, reason=reason)
+        values = {key: row.pop(key, "").strip() for key in dict.fromkeys(LIST_COLUMNS.values())}
+        full_name = f"{values.pop('first')} {values.pop('last')}".strip()
+        people.append((reader.line_num, values | {"name": values["name"] or full_name}, row))
+    return people
 
 
 make_token_parser = parser_maker(
@@ -331,93 +320,81 @@ def run_token(args: argparse.Namespace) -> None:
 
 make_close_parser = parser_maker(
     "board close",
-    "Close an account and unused invitations by it: sessions and tokens end at once; submissions stay.",
+    "Close accounts: sessions, tokens, and links that they made end at once; submissions stay.",
     """\
-  geval board close gazette-board anna
-  geval board close gazette-board --team "Team 7"
+  geval board close gazette-board anna "Bob Smith (Team 7)"
 """,
     BOARD,
-    option("name", nargs="?", metavar="NAME", help="the name of the account"),
-    option("--team", metavar="NAME", help="close all accounts of this team"),
+    option("names", nargs="+", metavar="NAME", help="the name of an account"),
 )
 
 
 def run_close(args: argparse.Namespace) -> None:
     """Run ``geval board close``; raises GevalError."""
-    if (args.name is None) == (args.team is None):
-        raise UsageError(message="give the name of an account to close, or a team with --team NAME")
     with accounts_of(Board.open(args.board)).writing() as people:
-        if args.team is None:
-            members = [accounts.account_named(people, args.name)]
-        elif not (members := accounts.members_of(people, args.team)):
-            raise RefusedError(f"there is no account of a team `{visible(args.team)}`")
-        invited: dict[str, str] = {}
+        members = [accounts.account_named(people, name) for name in args.names]
         for member in members:
-            invited |= {other.id: other.label for other in accounts.close(people, member, now())}
+            accounts.close(people, member, now())
             accounts.log(people, ORGANISER, "closed", member.label, now=now())
-    left = [f"`{visible(label)}`" for key, label in invited.items() if key not in {one.id for one in members}]
-    if left:
-        terminal.note(f"still open, but invited by {visible(args.name or args.team)}: {', '.join(left)}")
+        is_theirs = accounts.A.made_by.in_([member.id for member in members])
+        invited = [f"`{visible(account.label)}`" for account in accounts.all_accounts(people, is_theirs)]
+    if invited:
+        terminal.note(f"still open, but invited by them: {', '.join(invited)}")
 
 
 make_open_parser = parser_maker(
     "board open",
-    "Open a closed account again, and the unused invitations that were closed with it.",
+    "Open a closed account again, perhaps with another name, e-mail address or role.",
     """\
   geval board open gazette-board anna
+  geval board open gazette-board anna --email anna@uni.example
 """,
     BOARD,
     NAME,
+    option("--rename", default="", metavar="NAME", help="another name for the account"),
+    EMAIL,
+    ROLE,
 )
 
 
 def run_open(args: argparse.Namespace) -> None:
     """Run ``geval board open``; raises GevalError."""
+    changes = {"name": args.rename, "email": args.email, "role": args.role}
     with accounts_of(Board.open(args.board)).writing() as people:
-        accounts.log(people, ORGANISER, "opened", accounts.reopen(people, args.name), now=now())
+        account = accounts.account_named(people, args.name, closed=True)
+        account = accounts.reopen(people, account, now(), **changes)
+        accounts.log(people, ORGANISER, "opened", account.label, now=now())
 
 
 make_team_parser = parser_maker(
     "board team",
-    "Rename a team, merge it into another one, or move a person into it or out of it.",
+    "Rename a team, or move a person into it.",
     """\
   geval board team gazette-board "Team 7" --rename "Team Seven"
-  geval board team gazette-board "Team 7" --merge-into "Team 8"
   geval board team gazette-board "Team 8" --add anna       with the tokens and sessions of anna
-  geval board team gazette-board "Team 8" --remove anna    whose tokens and sessions end
 """,
     BOARD,
     option("team", metavar="TEAM", help="the name of the team"),
-    option("--rename", metavar="NAME", help="give the team another name"),
-    option("--merge-into", metavar="TEAM", help="give its submissions and members to another team"),
-    option("--add", metavar="NAME", help="move the account of this name into the team"),
-    option("--remove", metavar="NAME", help="take the account of this name out of the team"),
+    option("--rename", default="", metavar="NAME", help="give the team another name"),
+    option("--add", default="", metavar="NAME", help="move the account of this name into the team"),
 )
 
 
 def run_team(args: argparse.Namespace) -> None:
     """Run ``geval board team``; raises GevalError."""
-    new, person = args.rename or args.merge_into, args.add or args.remove
-    if sum(map(bool, (args.rename, args.merge_into, args.add, args.remove))) != 1:
-        raise UsageError(message="name one change: --rename NAME, --merge-into TEAM, --add NAME or --remove NAME")
+    if bool(args.rename) == bool(args.add):
+        raise UsageError(message="name one change: --rename NAME or --add NAME")
     board = Board.open(args.board)
     store = accounts_of(board)
-    if new:
-        with changing(board, now()) as connection:
-            change_team(connection, store, args.team, new, merge=args.rename is None)
+    if args.rename:
+        rename(board, store, args.team, args.rename, now())
+        return
     with board.reading() as connection:
         others = submitter_names(connection)
     with store.writing() as people:
-        if new:
-            what = "renamed" if args.rename else "merged"
-            accounts.log(people, ORGANISER, what, args.team, new, now=now())
-            return
-        account = accounts.account_named(people, person)
-        if args.remove and casefolded(account.team or "-") != casefolded(args.team):
-            raise RefusedError(f"`{visible(account.label)}` is not in the team `{visible(args.team)}`")
-        team = args.team if args.add else ""
-        accounts.move(people, account, team, now(), others)
-        accounts.log(people, ORGANISER, "moved", account.label, team, now=now())
+        account = accounts.account_named(people, args.add)
+        accounts.move(people, account, args.team, now(), others)
+        accounts.log(people, ORGANISER, "moved", account.label, args.team, now=now())
 
 
 make_disqualify_parser = parser_maker(

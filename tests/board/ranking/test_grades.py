@@ -54,11 +54,11 @@ def test_grades_are_of_the_teams_at_the_deadline(rows):
     with accounts_of(rows.board).writing() as people:
         members = {one.name: one for one in accounts.all_accounts(people)}
         accounts.move(people, members["Ann"], "team 2", OPEN - timedelta(hours=1))
-        accounts.move(people, members["Bob"], "", late)
+        accounts.close(people, members["Bob"], late)
         accounts.close(people, members["=Cy"], late)
         accounts.invite(people, "Dan", now=late, team="team 2")
         eve = accounts.invite(people, "Eve", now=START, team="team 2").account
-        accounts.move(people, eve, "", OPEN - timedelta(hours=1))
+        accounts.close(people, eve, OPEN - timedelta(hours=1))
 
     def teams(now):
         rows.refresh(now)

@@ -1,4 +1,4 @@
-"""Teams that change: members leave, owners remove them and hand over, the organiser renames, merges and moves."""
+"""Teams that change: members leave, owners remove them and hand over, the organiser renames and moves."""
 
 import csv
 import re
@@ -6,18 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from samples import ON_BOTH, output
-from serving import Browser, set_keys
-from sqlalchemy import func, select, update
+from serving import Browser
+from sqlalchemy import select, update
 from test_accounts import OUT, invited, opened, team
 from test_several import folder, several
 
-from geval_py.board.database.schema import exceptions, submissions, submitters
+from geval_py.board.database.schema import submissions
 from geval_py.board.database.store import Board
-from geval_py.board.operations.extensions import extend
 from geval_py.board.operations.teams import submitter_id
 from geval_py.board.people import accounts as people
 from geval_py.board.people.schema import accounts
-from geval_py.board.ranking.disclosure import changing
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.cli.board import pages
 
@@ -58,7 +56,8 @@ def program_of(served, browser):
 
 
 def owners(served):
-    members = served.rows(select(accounts.c.name, accounts.c.owner).where(accounts.c.team != ""))
+    is_member = accounts.c.team != "", accounts.c.closed.is_(None)
+    members = served.rows(select(accounts.c.name, accounts.c.owner).where(*is_member))
     return {name for name, owner in members if owner}, {name for name, _ in members}
 
 
@@ -73,7 +72,7 @@ def places(served):
 
 
 @ON_BOTH
-def test_a_removed_member_loses_access_at_once(served, change):
+def test_a_removed_member_loses_access_at_once(served, geval):
     anna, bob = a_team(served)
     program = program_of(served, bob)
     upload = program.put(OUT, GOOD).json()["number"]
@@ -88,7 +87,7 @@ def test_a_removed_member_loses_access_at_once(served, change):
     assert anna.get(f"/api/uploads/{upload}").json()["state"] == "scored"
     assert places(served) == [(1, "Team 7")]
     assert "bob" not in anna.get("/me").text
-    assert change("Team 7", "--add", "bob (no team)") == (0, "", "")
+    assert geval("board", "open", served.board.folder, "bob (Team 7)") == (0, "", "")
     with served.people() as here:
         link = people.new_link(here, people.account_named(here, "bob (Team 7)"), served.clock())
     assert team(opened(served, f"/invitation/{link}")) == "Team 7"
@@ -124,7 +123,7 @@ def test_nobody_but_an_owner_changes_the_members(served):
     assert team(carl) == "Team 7"
 
 
-def test_a_member_leaves_and_somebody_owns_the_team_still(served):
+def test_a_member_leaves_and_somebody_owns_the_team_still(served, geval):
     anna, bob = a_team(served)
     form = {"member": str(number_of(served, "anna"))}
     assert anna.post("/me/remove", data=form).status_code == 422
@@ -133,9 +132,11 @@ def test_a_member_leaves_and_somebody_owns_the_team_still(served):
     assert owners(served) == ({"bob"}, {"bob"})
     assert bob.post("/me/remove", data={"member": str(number_of(served, "bob"))} | SURE).status_code == 303
     assert owners(served) == (set(), set())
-    alone = opened(served, served.invite("anna"))
-    assert alone.get("/me").status_code == 200
-    assert alone.put(OUT, GOOD).status_code == 403
+    with pytest.raises(people.RefusedError, match="open it again with geval board open"):
+        served.invite("anna", team="Team 7")
+    assert geval("board", "open", served.board.folder, "anna (Team 7)") == (0, "", "")
+    assert team(opened(served, served.invite("anna", team="Team 7"))) == "Team 7"
+    assert owners(served) == ({"anna"}, {"anna"})
 
 
 def test_a_team_is_handed_over(served):
@@ -165,9 +166,8 @@ def test_two_owners_at_the_same_time_leave_no_contradiction(served):
         assert ("bob" in own) == ("bob" in members)
         assert own
         with served.people() as here:  # as before
-            people.move(
-                here, next(one for one in people.all_accounts(here) if one.name == "bob"), "Team 7", served.clock()
-            )
+            if "bob" not in members:
+                people.reopen(here, people.account_named(here, "bob (Team 7)", closed=True), served.clock())
             here.execute(update(accounts).values(owner=accounts.c.name != "bob"))
 
 
@@ -194,53 +194,44 @@ def test_a_renamed_team_keeps_all_it_has(served, change):
 
 
 @ON_BOTH
-def test_two_teams_are_merged_with_all_they_have(served, change):
-    set_keys(served.board, submissions_a_day=2)
-    anna, bob = served.token("anna"), served.token("bob")
-    for program, text in ((anna, GOOD), (bob, BETTER)):
-        program.put(OUT, text)
+@pytest.mark.parametrize("step", ["rename_team", "changing"])
+def test_a_renaming_that_is_killed_is_finished_by_repeating_it(served, change, monkeypatch, step):
+    """Each store is changed in a transaction of its own, the accounts first."""
+    program = served.token("anna")
+    number = program.put(OUT, GOOD).json()["number"]
     served.work()
-    member = opened(served, invited(served.signed_in("anna"), "carl"))
-    board, moment = Board.open(served.board.folder), served.clock()
-    with changing(board, moment) as connection:
-        extend(connection, board.settings, "anna", more=1, reason="ill", now=moment)
-    assert places(served) == [(1, "bob"), (2, "anna")]
-    waiting = anna.put(OUT, output("test-A", 0.3)).json()["number"]
-    assert change("anna", "--merge-into", "nobody")[2] == "geval: there is no team `anna`, or no team `nobody`\n"
-    assert change("anna", "--merge-into", "\u042c\u043e\u042c")[2] == (
-        "geval: the team `\u042c\u043e\u042c` looks like the team `bob`; give the same name, or one that differs more\n"
-    )
-    with served.board.writing() as connection:
-        connection.execute(
-            update(submissions).where(submissions.c.code == waiting).values(leased_until=served.clock())
-        )
-    assert change("anna", "--merge-into", "bob")[2] == (
-        "geval: an upload of the team is being checked; try again in a minute\n"
-    )
-    with served.board.writing() as connection:
-        connection.execute(update(submissions).values(leased_until=None))
-    assert change("anna", "--merge-into", "bob") == (0, "", "")
-    served.work()
-    assert places(served) == [(1, "bob")]
-    assert served.rows(select(submitters.c.name)) == ["bob"]
-    assert served.rows(select(exceptions.c.more)) == [1]
-    for program in (anna, bob):
-        assert program.get("/api/me").json()["team"] == "bob"
-        assert program.get(f"/api/uploads/{waiting}").json()["quota"] | {"day": "", "zone": ""} == {
-            "used": 3, "allowed": 3, "day": "", "zone": "",
-        }  # fmt: skip
-        assert program.put(OUT, output("test-A", 0.7)).status_code == 429
-    assert team(member) == "bob"
-    assert served.rows(select(func.count()).select_from(submissions)) == [3]
+
+    def killed(*_, **__):
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        module = "accounts" if step == "rename_team" else "teams"
+        patch.setattr(f"geval_py.board.people.{module}.{step}", killed)
+        with pytest.raises(RuntimeError):
+            change("anna", "--rename", "The Annas")
+    assert change("anna", "--rename", "The Annas") == (0, "", "")
+    assert change("anna", "--rename", "The Annas")[2] == "geval: there is no team `anna`\n"
+    assert program.get("/api/me").json()["team"] == "The Annas"
+    assert places(served) == [(1, "The Annas")]
+    assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
 
 
-def test_namesakes_of_two_teams_are_not_merged(served, change):
-    for name in ("Team 7", "Team 8"):
-        invited(served.signed_in(name), "bob")
-    assert change("Team 7", "--merge-into", "Team 8")[2] == (
-        "geval: the name `bob` is that of an account already; give one that differs more\n"
-    )
-    assert owners(served)[1] == {"Team 7", "Team 8", "bob"}
+def test_a_team_of_which_a_worker_has_an_upload_is_not_renamed(served, change):
+    code = served.token("anna").put(OUT, GOOD).json()["number"]
+    is_sent = submissions.c.code == code
+    with served.board.writing() as connection:
+        connection.execute(update(submissions).where(is_sent).values(leased_until=served.clock()))
+    reason = "an upload of the team is being checked; try again in a minute"
+    assert change("anna", "--rename", "The Annas") == (1, "", f"geval: {reason}\n")
+    assert owners(served) == ({"anna"}, {"anna"})
+
+
+def test_a_team_does_not_get_a_name_like_that_of_a_scanned_submitter(served, change):
+    served.signed_in("anna")
+    with served.board.writing() as connection:
+        submitter_id(connection, "Tearn 7")
+    refused = "geval: there is a team `Tearn 7` already; choose another name\n"
+    assert change("anna", "--rename", "Team 7") == (1, "", refused)
 
 
 @ON_BOTH
@@ -254,39 +245,28 @@ def test_a_person_is_moved_with_their_tokens_and_without_the_submissions(served,
     assert [one.get(f"/api/uploads/{upload}").status_code for one in (program, anna)] == [404, 200]
     assert owners(served)[0] == {"anna", "bob"}
     assert places(served) == [(1, "Team 7")]
-    assert change("Team 7", "--remove", "bob (Team 8)")[2] == "geval: `bob (Team 8)` is not in the team `Team 7`\n"
-    assert change("Team 8", "--remove", "bob (Team 8)") == (0, "", "")
-    assert program.get("/api/me").status_code == 401
-    assert [line[1:] for line in log(served) if line[1] == "moved"] == [
-        ("moved", "bob (Team 7)", "Team 8"),
-        ("moved", "bob (Team 8)", ""),
-    ]
+    assert [line[1:] for line in log(served) if line[1] == "moved"] == [("moved", "bob (Team 7)", "Team 8")]
 
 
-def test_the_organiser_moves_renames_and_merges_on_the_page(served):
+def test_the_organiser_moves_people_and_renames_teams_on_the_page(served):
     anna, bob = a_team(served)
     served.signed_in("eve", team="Team 8")
     olga = served.signed_in("olga", role="organiser")
     page = olga.get("/organiser/people").text
     assert 'aria-label="Move bob (Team 7) to another team"' in page
-    assert "Rename or merge teams" in page
+    assert "Rename a team" in page
     assert olga.post("/organiser/move", data={"name": "bob (Team 7)"}).status_code == 422
     olga.post("/organiser/move", data={"name": "bob (Team 7)", "team": "Team 8"} | SURE)
     assert team(bob) == "Team 8"
     assert olga.post("/organiser/rename", data={"team": "Team 7", "into": "team 8"}).status_code == 403
     olga.post("/organiser/rename", data={"team": "Team 7", "into": "Seven"})
     assert team(anna) == "Seven"
-    form = {"team": "Seven", "into": "Team 8"}
-    assert olga.post("/organiser/merge", data=form).status_code == 422
-    assert team(anna) == "Seven"
-    assert olga.post("/organiser/merge", data=form | SURE).headers["location"] == "/organiser/people"
-    assert team(anna) == "Team 8"
     assert [line for line in log(served) if line[0] == "olga"] == [
-        ("olga", "rename", "Team 7", "Seven"),
-        ("olga", "merge", "Seven", "Team 8"),
         ("olga", "signed in", "", ""),
         ("olga", "move", "bob (Team 7)", "Team 8"),
+        ("olga", "renamed", "Team 7", "Seven"),
     ]
+    form = {"name": "bob (Team 8)", "team": "Seven"} | SURE
     assert anna.post("/organiser/move", data=form).status_code == 404
 
 

@@ -59,7 +59,7 @@ def tokens_that_are_none(served):
             made = NOW - timedelta(days=400) if name == "old" else NOW
             yield (token := sign_in.make_token(people, account, now=made))
             if name == "ended":
-                secrets.end(people, secrets.TOKEN, token)
+                secrets.end_secrets(people, secrets.S.digest == secrets.digest_of(token))
             elif name == "closed":
                 accounts.close(people, account, NOW)
 
@@ -75,8 +75,10 @@ def test_no_token_that_was_one_takes_other_work_than_an_unknown_one(served, work
 
 
 def test_no_link_that_was_one_takes_other_work_than_an_unknown_one(served, work_of):
-    used, old = served.invite("used"), served.invite("old", days=0)
-    served.clock.wait(seconds=1)
+    used = served.invite("used")
+    served.clock.wait(days=-secrets.DAYS[secrets.INVITATION])
+    old = served.invite("old")
+    served.clock.wait(days=secrets.DAYS[secrets.INVITATION], seconds=1)
     assert served.browser().post(used).status_code == 303
     links = [f"/invitation/{token_urlsafe(secrets.SECRET_BYTES)}", used, old]
     for method in ("GET", "POST"):
