@@ -26,11 +26,13 @@ from geval_py.board.people import accounts, teams
 from geval_py.board.people.accounts import A, Invitation, RefusedError
 from geval_py.board.people.schema import ORGANISER, ROLES, account_log
 from geval_py.board.people.teams import submitter_names
+from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.ranking.grades import grades
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import queue
 from geval_py.board.server.context import ACCOUNTS, BOARD, NEITHER, Visit, download, visited
 from geval_py.board.settings import moment_of, moment_text
+from geval_py.board.site.pages import public_scores
 from geval_py.board.site.view import announcements_of
 from geval_py.errors import UsageError
 from geval_py.tables.table import plain_table
@@ -69,6 +71,13 @@ def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> dict[str, Any]:
     }
 
 
+def scores_of(visit: Visit, rows: Sequence[Row[Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return what the site shows of submissions, by their codes: scores, and places in a table."""
+    codes = [row.code for row in rows if row.code]
+    with disclosed(visit.board, visit.now) as connection:
+        return public_scores(connection, visit.board.settings, codes, visit.now)
+
+
 def number_in(text: str) -> int:
     """Return a whole number that a form or an address has; 0 for anything else."""
     return int(text) if text.isdecimal() and len(text) < 10 else 0
@@ -94,7 +103,7 @@ def submitted(visit: Visit) -> Response:
     query = select(*columns, Submitters.name.label("submitter")).join_from(submissions, submitters)
     rows = visit.connection.execute(query.where(~Submissions.trial).order_by(Submissions.id.desc())).all()
     page = listed(visit, rows, *words("code submitter state reason withdrawal remark"))
-    return visit.page("organiser_submissions", "Submissions", listed=page)
+    return visit.page("organiser_submissions", "Submissions", listed=page, scores=scores_of(visit, page["rows"]))
 
 
 def people(visit: Visit) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Row, select, update
@@ -18,12 +17,10 @@ from geval_py.board.people.accounts import A, Account, RefusedError
 from geval_py.board.people.schema import accounts as table
 from geval_py.board.people.schema import identities
 from geval_py.board.people.secrets import S
-from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.server import uploads
 from geval_py.board.server.context import ACCOUNTS, BOARD, Visit, download, visited
-from geval_py.board.server.organiser import invited, number_in
+from geval_py.board.server.organiser import invited, number_in, scores_of
 from geval_py.board.settings import moment_text
-from geval_py.board.site.pages import public_scores
 from geval_py.board.site.view import pseudonym
 from geval_py.text import words
 
@@ -76,13 +73,6 @@ def me(visit: Visit) -> Response:
         phase=next((phase for phase in phases if visit.now <= phase.until), None),
         endings=uploads.OUTPUT_ENDINGS,
     )
-
-
-def scores_of(visit: Visit, shown: Sequence[Row[Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return what the site shows of uploads, by the codes of their submissions: scores, and places in a table."""
-    codes = [upload.code for upload in shown if upload.code]
-    with disclosed(visit.board, visit.now) as connection:
-        return public_scores(connection, visit.board.settings, codes, visit.now)
 
 
 def who(visit: Visit) -> Response:

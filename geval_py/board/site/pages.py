@@ -295,21 +295,22 @@ def public_scores(
 ) -> dict[str, list[Values]]:
     """Return what the site shows of some submissions, by code, for each test that they have an output for.
 
-    A ``score`` is a dash where nothing is shown; ``place`` is that of the submission in the leaderboard, if any, and
-    says if this is the one of late submissions.
+    A ``score`` is a dash where nothing is shown; ``place`` is that of the submission in the leaderboard, if any;
+    ``mark`` is "late" or "extended".
     There are none for a submission that is not ranked. The disclosures must be current.
     """
 
     @cache
     def places(test: str, phase: str) -> dict[str, str]:
         rows = order.entries(connection, settings, test, phase, order.GROUPINGS[settings.entries])
-        late = f" of {AFTER} (late)" if phase == AFTER else ""
+        late = f" of {AFTER}" if phase == AFTER else ""
         return {row["code"]: f"{row['place']}{'=' * row['shared']}{late}" for row in rows if row["place"]}
 
     metric = names_of(settings.metrics)[0]
     scores: dict[str, list[Values]] = {}
     for submission in submission_views(connection, settings, Submissions.code.in_(codes)):
         in_phase = settings.in_phase(submission.phase)
+        is_extended = submission.arrived > order.bounds(settings, submission.phase)[1]
         for test in in_phase.tests:
             if submission.outputs_for(test.name):
                 value = submission.best_score(test.name, settings)
@@ -319,6 +320,7 @@ def public_scores(
                     "score": rendering.figure(value, in_phase.digits_of(test, now).score),
                     "ladder": test.ladder,
                     "place": places(test.name, submission.phase).get(submission.code, ""),
+                    "mark": "late" if submission.phase == AFTER else "extended" if is_extended else "",
                 }
                 scores.setdefault(submission.code, []).append(score)
     return scores

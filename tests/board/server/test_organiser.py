@@ -181,7 +181,7 @@ def test_lists_are_searched_sorted_naturally_and_paged(served, organiser):
     answer = organiser.get(f"{HOME}/log.csv")
     assert answer.headers["content-disposition"] == 'attachment; filename="log.csv"'
     lines = answer.text.splitlines()
-    assert lines[:2] == ["moment,who,action,subject,detail", "2027-01-10T12:00:00Z,team 60,did,'=thing team 60,"]
+    assert lines[:2] == ["\ufeffmoment,who,action,subject,detail", "2027-01-10T12:00:00Z,team 60,did,'=thing team 60,"]
     assert len(lines) == 1 + 1 + 60
 
 
@@ -199,6 +199,7 @@ def test_an_organiser_downloads_grades_and_extends_a_deadline(served, organiser)
     assert "bob in main: until 2027-01-11T13:00:00Z (ill)" in organiser.get(f"{HOME}/settings").text
     grades = organiser.get(f"{HOME}/grades.csv").text
     assert sorted(line.split(",")[6::2] for line in grades.splitlines()[1:]) == [["1", "extended"], ["2", ""]]
+    assert ", place 1 (extended)" in organiser.get(f"{HOME}/submissions").text
     assert ("olga", "extend", "bob") in log(served)
     organiser.post(f"{HOME}/extend", data={"team": "bob", "phase": "main", "reason": "ended"})
     assert organiser.get(f"{HOME}/grades.csv").text == answer.text

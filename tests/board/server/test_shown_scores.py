@@ -89,11 +89,12 @@ def test_a_late_submission_has_a_place_among_late_ones(served):
     set_keys(served.board, phases=ONE_PHASE)
     served.clock.now = LATER
     program, number = send(served, GOOD)
-    place = "1 of post-deadline (late)"
-    assert [one["place"] for one in state(program, number)["scores"]] == [place]
-    anna = served.signed_in("anna")
-    for address in ("/me", f"/me/uploads/{number}"):
-        assert f", place {place}" in anna.get(address).text
+    assert [(one["place"], one["mark"]) for one in state(program, number)["scores"]] == [
+        ("1 of post-deadline", "late")
+    ]
+    anna, olga = served.signed_in("anna"), served.signed_in("olga", role="organiser")
+    for browser, address in ((anna, "/me"), (anna, f"/me/uploads/{number}"), (olga, "/organiser/submissions")):
+        assert "test-A: 2.038, place 1 of post-deadline (late)" in browser.get(address).text
 
 
 def test_other_submissions_have_no_score(served):
