@@ -8,15 +8,15 @@ import json
 import math
 import os
 import re
-import stat
 import sys
 import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from glob import escape
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -25,20 +25,20 @@ from geval_py.board.submission import GONITO_FILE
 from geval_py.cli import terminal
 from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import DataError, MissingFileError, UsageError
+from geval_py.reading.files import matching_files, naming
 from geval_py.reading.outputs import OUTPUT_NAME
 from geval_py.tables.numbers import counted
-from geval_py.text import named, shows_colours, shows_links, visible, width_of
+from geval_py.text import named, visible, width_of
 
 TOKEN_VARIABLE = "GEVAL_BOARD_TOKEN"
 LOCAL = ("localhost", "127.0.0.1", "::1")
 CHUNK_BYTES = 1 << 16
 SECONDS = 60  # for which the server's answer is waited for
 MAX_PLACES = 3  # that are shown of each problem
-PAUSE_SECONDS, MAX_PAUSE = 1.0, 15.0  # between two looks at an upload
+PAUSE_SECONDS = 2  # between two looks at an upload
 PATIENCE_SECONDS = 60  # for which the state of an upload is asked for while the board does not tell it
 MAX_UNPACKED = 2_000_000_000  # bytes of an archive
 FINE = ("scored", "done")
-NOT_SHOWN = "–"  # in the place of a score that the pages do not show
 LADDER = ", which changes only when a new score is significantly better"
 
 
@@ -52,13 +52,6 @@ class SubmitError(DataError):
         if self.refused:
             return f"The upload was refused: {visible(self.reason)}"
         return f"The upload may not have arrived: {visible(self.reason)}\n  send it again: the same file counts once"
-
-
-class ProblemsError(DataError):
-    """An output has errors, so that it was not sent."""
-
-    def __str__(self) -> str:
-        return "Nothing was sent, because the board would reject it\n  --no-check sends it anyway"
 
 
 make_submit_parser = parser_maker(
@@ -95,27 +88,28 @@ on your page of the board, or ask the organiser for one.
 def run_submit(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     base, token = _address(args.board), _token(args.token_file)
-    if os.path.isfile(args.file) and (problem := upload_name_problem(os.path.basename(args.file))):
-        raise UsageError(message=problem)
     if not os.path.exists(args.file):
         raise MissingFileError(what="Nothing to submit", path=args.file)
     with tempfile.TemporaryDirectory(prefix="geval-submit-") as place:
         path, query = args.file, {"dry": "yes"} if args.trial else {}
         if os.path.isdir(path) or is_archive(path):
             path, outputs = _packed(path, args.test_name, place)
+        elif problem := upload_name_problem(os.path.basename(path)):
+            raise UsageError(message=problem)
         else:
             outputs = [path]
             query["test"] = args.test_name or os.path.basename(os.path.dirname(os.path.abspath(path)))
-        if not (args.no_check or args.trial):
-            _check(outputs)
+        if not (args.no_check or args.trial) and _has_errors(outputs):
+            terminal.complain("Nothing was sent, because the board would reject it\n  --no-check sends it anyway")
+            return 1
         sent = _send(f"{base}/upload/{quote(os.path.basename(path))}?{urlencode(query)}", token, path)
     number, receipt = str(sent["number"]), str(sent["receipt"])
     if sent["note"]:
-        terminal.note(visible(str(sent["note"])))
+        terminal.note(visible(sent["note"]))
     if args.no_wait:
         sys.stdout.write(f"{receipt or number}\n")
         return 0
-    terminal.say(visible(f"{number}  arrived {sent.get('arrived', '')}".rstrip()))
+    terminal.say(visible(f"{number}  arrived {sent['arrived']}"))
     if receipt:
         terminal.say(f"  receipt  {visible(receipt)}")
     sys.stdout.flush()
@@ -129,26 +123,20 @@ def run_submit(args: argparse.Namespace) -> int:
 
 def _settled(url: str, token: str) -> dict[str, Any] | None:
     """Wait until an upload is settled, and return its state; None if the board does not tell it for a while."""
-    pause, ends = PAUSE_SECONDS, time.monotonic() + PATIENCE_SECONDS
+    ends = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < ends:
         with suppress(SubmitError):
-            upload = _ask(Request(url), token)
-            if upload.get("settled"):
+            upload = _ask(Request(url), token, "settled")
+            if upload["settled"]:
                 return upload
             ends = time.monotonic() + PATIENCE_SECONDS
-        time.sleep(pause)
-        pause = min(pause * 1.3, MAX_PAUSE)
+        time.sleep(PAUSE_SECONDS)
     return None
 
 
 def _address(url: str) -> str:
     """Return the address of a board without its last slash; raises UsageError if a token would be sent in clear."""
     parts = urlsplit(url)
-    if os.path.isdir(url):
-        raise UsageError(
-            message=f"argument --board: {named(url)} is a folder, not the address of a server\n"
-            "  geval board add adds a submission to a board in a folder"
-        )
     if not parts.hostname or parts.scheme not in ("http", "https") or parts.username is not None:
         raise UsageError(
             message=f"argument --board: `{visible(url)}` is not an address such as https://board.example.org"
@@ -162,56 +150,51 @@ def _address(url: str) -> str:
 
 def _token(path: str | None) -> str:
     """Return the token; raises UsageError without one, and for a file that others can read."""
-    if path is None:
-        token = os.environ.get(TOKEN_VARIABLE, "").strip()
-    else:
-        if not os.path.isfile(path):
-            raise MissingFileError(what="No file with the token", path=path)
-        if os.name == "posix" and stat.S_IMODE(os.stat(path).st_mode) & 0o077:
-            raise UsageError(message=f"others can read the token in {named(path)}\n  chmod 600 {path}")
-        with open(path, encoding="ascii", errors="replace") as file:
-            token = file.read().strip()
-    if not token or not token.isascii() or not token.isprintable():
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    if path is not None:
+        with naming(path), open(path, encoding="ascii", errors="replace") as file:
+            if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
+                raise UsageError(message=f"others can read the token in {named(path)}\n  chmod 600 {path}")
+            token = file.read()
+    if not re.fullmatch("[!-~]+", token := token.strip()):
         message = f"the token is missing\n  set {TOKEN_VARIABLE}, or name a file with --token-file"
         raise UsageError(message=message)
     return token
 
 
-def _check(outputs: Sequence[str]) -> None:
-    """Check outputs as ``geval check`` does, before the board does; raises ProblemsError for one with errors."""
+def _has_errors(outputs: Sequence[str]) -> bool:
+    """Check outputs as ``geval check`` does, before the board does, and show the report if one has errors."""
     from geval_py.checking import problem_formats, rules, targets
     from geval_py.checking.check import check_targets
 
     checked = [target for target in targets.find_targets(outputs) if isinstance(target, targets.Target)]
     report = check_targets(checked, rules.select_rules(None), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
     if report.status:
-        style = {"colour": shows_colours(sys.stderr), "links": shows_links(sys.stderr)}
-        shown = problem_formats.render(report, "text", width=width_of(sys.stderr), **style)
-        sys.stderr.write(shown)
-        raise ProblemsError
+        sys.stderr.write(problem_formats.render(report, "text", width=width_of(sys.stderr)))
+    return report.status > 0
 
 
 def _packed(path: str, test: str | None, place: str) -> tuple[str, list[str]]:
     """Return the archive to send of a folder or an archive, and its outputs; only those of a ``test``, if given."""
-    folder = path if os.path.isdir(path) else _unpacked(path, place)
-    members = list(_members(folder, test))
-    outputs = [os.path.join(folder, *member.split("/")) for member in members if member != GONITO_FILE]
-    if folder != path and test is None:  # a board with one test set takes outputs beside its folder too
-        outputs += (os.path.join(folder, name) for name in os.listdir(folder) if re.fullmatch(OUTPUT_NAME, name))
+    folder = path if os.path.isdir(path) else _unpacked(path, test, place)
+    candidates = matching_files(folder, f"{escape(test) if test else '*'}/out*")
+    outputs = sorted(output for output in candidates if re.fullmatch(OUTPUT_NAME, os.path.basename(output)))
     if not outputs:
         raise UsageError(message=f"{named(path)} has no output such as {visible(test or 'test-A')}/out.tsv")
     if folder != path and test is None:
         return path, outputs
-    name = os.path.basename(os.path.abspath(path)).lstrip(".") if folder == path else bare_name(path)
-    archive = os.path.join(place, f"{name or 'submission'}.zip")
+    archive = os.path.join(place, f"{bare_name(os.path.abspath(path)).lstrip('.') or 'submission'}.zip")
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-        for member in members:
-            packed.write(os.path.join(folder, *member.split("/")), member)
+        for file in [*matching_files(folder, GONITO_FILE), *outputs]:
+            packed.write(file, os.path.relpath(file, folder))
     return archive, outputs
 
 
-def _unpacked(archive: str, place: str) -> str:
-    """Copy what a board takes of an archive into a folder, and return it."""
+def _unpacked(archive: str, test: str | None, place: str) -> str:
+    """Copy what a board takes of an archive into a folder, and return it.
+
+    A board with one test set takes outputs beside its folder too, which are in a folder here.
+    """
     from geval_py.board.intake.sources import CHUNK_BYTES, Budget, archive_source
 
     folder = os.path.join(place, "unpacked")
@@ -219,24 +202,12 @@ def _unpacked(archive: str, place: str) -> str:
     for name, read in archive_source(archive, budget).members(lambda _: True):
         *_, parent, file = f"/{name}".split("/")
         if file == GONITO_FILE or re.fullmatch(OUTPUT_NAME, file):
-            target = os.path.join(folder, "" if file == GONITO_FILE else parent, file)
+            target = os.path.join(folder, "" if file == GONITO_FILE else parent or test or "test", file)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(target, "wb") as copy:
                 while data := read(CHUNK_BYTES):
-                    budget.take(len(data), name)
                     copy.write(data)
     return folder
-
-
-def _members(folder: str, test: str | None) -> Iterator[str]:
-    """Yield what a board takes of a folder: outputs of test sets, or of one, and gonito.yaml."""
-    for top, folders, names in os.walk(folder):
-        parent = os.path.relpath(top, folder)
-        folders[:] = sorted(name for name in folders if parent == os.curdir and not name.startswith("."))
-        if parent == os.curdir:
-            yield from {GONITO_FILE}.intersection(names)
-        elif test in (None, parent):
-            yield from (f"{parent}/{name}" for name in sorted(names) if re.fullmatch(OUTPUT_NAME, name))
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -246,8 +217,8 @@ class _NoRedirect(HTTPRedirectHandler):
         return None
 
 
-def _ask(request: Request, token: str) -> dict[str, Any]:
-    """Return the JSON that a server answers; raises SubmitError."""
+def _ask(request: Request, token: str, *names: str) -> dict[str, Any]:
+    """Return the JSON that a board answers, which has some names; raises SubmitError."""
     request.add_header("Authorization", f"Bearer {token}")
     try:
         with build_opener(_NoRedirect).open(request, timeout=SECONDS) as answer:
@@ -257,12 +228,10 @@ def _ask(request: Request, token: str) -> dict[str, Any]:
         with error, suppress(ValueError, KeyError, TypeError, OSError):
             reason = "the board does not know this token" if error.code == 401 else str(json.load(error)["error"])
         raise SubmitError(reason=reason, refused=error.code < 500) from None
-    except URLError as error:
-        raise SubmitError(reason=f"the board does not answer ({error.reason})", refused=False) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = f"the board's response cannot be read ({type(error).__name__})"
+        reason = f"the board does not answer ({getattr(error, 'reason', None) or type(error).__name__})"
         raise SubmitError(reason=reason, refused=False) from None
-    if not isinstance(document, dict):
+    if not isinstance(document, dict) or not document.keys() >= set(names):
         raise SubmitError(reason="the board's response is not that of a geval board")
     return document
 
@@ -276,34 +245,27 @@ def _send(url: str, token: str, path: str) -> dict[str, Any]:
                 progress(file.tell(), size)
                 yield data
 
-        request = Request(url, data=body(), method="PUT")
-        request.add_header("Content-Length", str(size))
-        request.add_header("Content-Type", "application/octet-stream")
-        answer = _ask(request, token)
-    if not {"number", "receipt", "note"} <= answer.keys():
-        raise SubmitError(reason="the board's response is not that of a geval board")
-    return answer
+        headers = {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
+        request = Request(url, data=body(), headers=headers, method="PUT")
+        return _ask(request, token, "number", "arrived", "receipt", "note")
 
 
 def _told(upload: dict[str, Any], base: str) -> Iterator[str]:
-    reason = f": {upload['reason']}" if upload.get("reason") else ""
-    problems = upload.get("problems") or []
+    """Yield the lines that tell what became of an upload."""
+    reason = f": {upload['reason']}" if upload["reason"] else ""
     yield f"{upload['code'] or upload['number']}  {upload['state']}{reason}"
-    if upload.get("dry") and (problems or upload["state"] in FINE):
-        yield f"  trial    {counted(len(problems), 'problem') if problems else 'no problems'}"
-    for problem in problems:
-        place = (problem.get("places") or [{}])[0]
-        where = ":".join(str(part) for part in (problem.get("path"), place.get("line"), place.get("column")) if part)
-        yield f"  {where}  {problem.get('summary', '')} [{problem.get('rule', '')}]"
-    yield f"  arrived  {upload['arrived']}"
-    for one in upload.get("scores") or []:
-        score = "the board shows none now" if one["score"] == NOT_SHOWN else f"{one['metric']} {one['score']}"
-        yield f"  score    {one['test']}: {score}{LADDER if one['ladder'] else ''}"
-    if upload.get("charge"):
+    if upload["dry"] and upload["state"] in FINE:
+        yield f"  trial    {counted(len(upload['problems']), 'problem')}"
+    for problem in upload["problems"]:
+        yield f"  {problem['path']}"
+        yield from problem.get("text", [f"    {problem['summary']}"])
+    for one in upload["scores"]:
+        yield f"  score    {one['test']}: {one['metric']} {one['score']}{LADDER if one['ladder'] else ''}"
+    if upload["charge"]:
         yield f"  quota    counts as {upload['cost']}: {upload['charge']}"
-    quota = upload.get("quota") or {}
-    if quota.get("allowed"):
+    quota = upload["quota"]
+    if quota["allowed"]:
         left = max(quota["allowed"] - quota["used"], 0)
         yield f"  left     {left} of {counted(quota['allowed'], 'submission')} of {quota['day']} ({quota['zone']})"
-    if upload.get("code"):
+    if upload["code"]:
         yield f"  page     {base}/submissions/{upload['code']}.html"
