@@ -483,13 +483,8 @@ def metrics_of(settings: BoardSettings, test: Test) -> tuple[str, ...]:
         return settings.metrics
     from geval_py.scoring.evaluate import plan_metrics
 
-    def losses_of(metric: str) -> object:
-        (scheme,) = parse_schemes(metric)
-        (plan,) = plan_metrics([(scheme, metric_of(metric))])
-        return plan.choice, plan.column
-
-    own = losses_of(settings.metric)
-    return tuple(metric for metric in settings.metrics if losses_of(metric) == own)
+    plans = plan_metrics((parse_schemes(metric)[0], metric_of(metric)) for metric in settings.metrics)
+    return tuple(metric for metric, plan in zip(settings.metrics, plans, strict=True) if plan.table == plans[0].table)
 
 
 def uninformed_score(metric: str) -> float | None:

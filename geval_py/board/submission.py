@@ -39,8 +39,8 @@ class ReasonError(DataError, kw_only=False):
     reason: str
     aside: str = ""
 
-    def __init__(self, reason: str, aside: str = "", **values: Any) -> None:
-        GevalError.__init__(self, reason=reason, aside=aside, **values)
+    def __init__(self, reason: str, aside: str = "") -> None:
+        GevalError.__init__(self, reason=reason, aside=aside)
 
     def __str__(self) -> str:
         return self.reason
@@ -169,11 +169,8 @@ def pack(columns: Iterable[array[float]]) -> bytes:
 
 
 def unpack(data: bytes, lines: int) -> tuple[array[float], ...]:
-    """Read the columns, each of as many lines; raises ValueError for damaged data."""
-    try:
-        values = array("d", zstd_module().decompress(data))
-    except zstd_module().ZstdError as error:
-        raise ValueError(str(error)) from error
+    """Read the columns, each of as many lines; raises ValueError for another number of values."""
+    values = array("d", zstd_module().decompress(data))
     if not lines or not values or len(values) % lines:
         raise ValueError(f"{len(values)} values are no columns of {lines} lines")
     return tuple(values[start : start + lines] for start in range(0, len(values), lines))
@@ -183,13 +180,13 @@ def line_values(metric: Metric, statistics: LineStatistics, documents: Documents
     """Return the ends of an evaluation's interval, and its packed losses and documents, if they are of lines."""
     from geval_py.explaining.statistics import intervals, sample_of
 
-    of_line = None if documents is None or documents.are_lines else documents.of_line
+    of_line = documents and documents.of_line
     (interval,) = intervals(sample_of(metric, [statistics], of_line), samples=INTERVAL_SAMPLES, seed=seed)
-    low, high = interval.ends
-    is_of_lines = metric.measure.corpus_score is None
-    numbers = None if of_line is None else pack([array("d", of_line)])
-    losses = pack(statistics.columns) if is_of_lines else None
-    return {"low": low, "high": high, "losses": losses, "documents": numbers}
+    return {
+        **dict(zip(("low", "high"), interval.ends, strict=True)),
+        "losses": pack(statistics.columns) if metric.measure.corpus_score is None else None,
+        "documents": None if of_line is None else pack([array("d", of_line)]),
+    }
 
 
 def unpack_documents(data: bytes | None, lines: int) -> Documents | None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from geval_py.board import submission
 from geval_py.board.references import expected_of
@@ -131,42 +131,32 @@ def _receive(arguments: JsonDocument, place: str) -> Parcel:
     from geval_py.board.intake.receiving import receive
     from geval_py.board.intake.sources import Budget
 
-    def max_bytes(test: str) -> int:
-        with suppress(FailedError):  # which the check raises, once the files are received
-            return _expected(arguments, test)[1]
-        return budget.bytes
-
     limits = {name: arguments["limits"][name] for name in ("bytes", "files", "listed")}
     budget = Budget(**limits, ends=time.monotonic() + arguments["limits"]["seconds"])
     named = {name: arguments[name] for name in ("variants", "transports")}
-    return receive(arguments["source"], place, budget, tests=list(arguments["tests"]), **named, max_bytes=max_bytes)
-
-
-def _expected(arguments: JsonDocument, test: str) -> tuple[File, int]:
-    """Return a test's answers, and the most bytes of an output, unpacked, for their number of lines."""
-    from geval_py.board.intake.sources import FREE_BYTES
-    from geval_py.reading.lines import count_lines
-
-    try:
-        expected = splits.answers_at(expected_of(arguments["challenge"], arguments["answers"], test))
-        most = max(FREE_BYTES, LINE_BYTES * count_lines(expected))
-    except DataError as error:
-        raise _challenge_fault(error, test) from error
-    return expected, min(arguments["limits"]["bytes"], most)
+    return receive(arguments["source"], place, budget, tests=list(arguments["tests"]), **named)
 
 
 def check(paths: Mapping[str, str], outputs: Outputs, arguments: JsonDocument) -> list[JsonDocument]:
     """Check all outputs by the rules of ``geval check`` that need no answers; return the problems as documents."""
-    from geval_py.board.intake.sources import FREE_BYTES, MAX_RATIO
+    from geval_py.board.intake.sources import FREE_BYTES, MAX_RATIO, refused
     from geval_py.checking.check import check_targets
     from geval_py.checking.problem_formats import problem_document, problem_lines
     from geval_py.checking.rules import RULES
+    from geval_py.reading.lines import count_lines
 
     rules = frozenset(rule.code for rule in RULES if not rule.needs_answers)
     problems: list[JsonDocument] = []
     for test, name, _ in outputs:
-        expected, most = _expected(arguments, test)
-        most = min(most, FREE_BYTES + MAX_RATIO * os.path.getsize(paths[name]))
+        try:
+            expected = splits.answers_at(expected_of(arguments["challenge"], arguments["answers"], test))
+            most = min(arguments["limits"]["bytes"], max(FREE_BYTES, LINE_BYTES * count_lines(expected)))
+        except DataError as error:
+            raise _challenge_fault(error, test) from error
+        size = os.path.getsize(paths[name])
+        if size > most:
+            raise refused(name, f"is larger than {most} bytes")
+        most = min(most, FREE_BYTES + MAX_RATIO * size)
         target = target_of(paths[name], expected, arguments, most)
         try:
             checked = check_targets([target], rules, max_bytes=most)
@@ -214,28 +204,29 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Js
         if isinstance(error, DataError):
             raise _challenge_fault(error, test) from error
         raise FailedError(f"{test} cannot be scored: {str(error).partition(chr(10))[0]}") from error
-    scored = []
-    for metric, figure in zip(names, evaluation.scores, strict=True):
-        values: dict[str, Any] = {}
-        if metric == ranking and metric in metrics:
-            values = submission.line_values(figure.metric, figure.statistics, documents, arguments["seed"])
-        values |= {"signature": str(scores.Signature(evaluation, [figure])), "lines": figure.statistics.lines}
-        values["score"] = None if math.isnan(figure.value) else figure.value
-        scored.append(Scored(test=test, file=name, metric=metric, **values))
+    scored = [
+        Scored(
+            test=test,
+            file=name,
+            metric=metric,
+            signature=str(scores.Signature(evaluation, [score])),
+            lines=score.statistics.lines,
+            score=None if math.isnan(score.value) else score.value,
+        )
+        for metric, score in zip(names, evaluation.scores, strict=True)
+    ]
+    values = submission.line_values(figure.metric, figure.statistics, documents, arguments["seed"])
+    scored[0] = replace(scored[0], **values)
     return [score for score in scored if score.metric in metrics]
 
 
 def _evaluate(path: str, test: str, metrics: Sequence[str], arguments: JsonDocument) -> scores.Evaluation:
     """Score an output by all metrics at once; where some but not all have no score, these have errors."""
     challenge = arguments["challenge"]
-    task = config.config_task(challenge)
-    task = task.replace(
-        out_directory=challenge,
-        expected_directory=challenge,
+    task = config.config_task(challenge).replace(
         test_name=test,
         out_files=(path,),
         expected_file=expected_of(challenge, arguments["answers"], test),
-        metrics=(),
         alt_metrics=tuple(metrics),
         select_metrics=(),
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
-from geval_py.board.intake.identity import Address, own_name
+from geval_py.board.intake.identity import GIT, Address, own_name
 from geval_py.board.intake.sources import (
     MAX_NAME_LENGTH,
     Budget,
@@ -67,7 +67,7 @@ def branch_source(address: Address, place: str, budget: Budget) -> SubmissionSou
         raise FailedError("git is not installed") from error
     if clone.returncode:
         reasons = "; ".join(line for line in errors.splitlines() if line.startswith(("fatal:", "error:")))
-        if address.url != address.shown:
+        if f"{GIT}{address.url}@{address.branch}" != address.shown:
             reasons = "git's reason is not shown, because the address has a login"
         raise FailedError("the branch cannot be fetched", aside=visible(f"{address.shown}: {reasons[:MAX_SHOWN]}"))
 
@@ -96,9 +96,8 @@ def branch_source(address: Address, place: str, budget: Budget) -> SubmissionSou
 
     with reading("log", "-1", "--format=%H%n%an%n%s", "--no-mailmap", "--encoding=UTF-8", "HEAD") as log:
         revision, author, description = log.read().decode("utf-8", "replace").split("\n")[:3]
-    shown = f"git+{address.shown}@{address.branch}"
     details = Details(description=description[:MAX_TEXT], author=author[:MAX_TEXT], revision=revision)
-    return SubmissionSource(name=own_name(shown), address=shown, members=members, details=details)
+    return SubmissionSource(name=own_name(address.shown), address=address.shown, members=members, details=details)
 
 
 def _started(place: str, *words: str, **streams: Any) -> subprocess.Popen[bytes]:

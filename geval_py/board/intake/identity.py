@@ -146,7 +146,7 @@ _BRANCH = re.compile(r"(?!-|/|.*(?:\.\.|//|@\{|/\.|\.lock(?:/|$)|[./]$))[^\0-\x2
 
 
 class Address(NamedTuple):
-    """The address of a branch; ``shown`` is the URL without a login and a query, ``name`` that of its repository.
+    """The address of a branch; ``shown`` is the source without a login and a query, ``name`` that of the repository.
 
     The user's name stays in it for ssh, where it is needed.
     """
@@ -162,7 +162,7 @@ def parse_address(source: str) -> Address:
     """Read git+URL@BRANCH; raises UsageError if it is malformed, without repeating what may be a password.
 
     >>> parse_address("git+https://anna:secret@host/team.git@main").shown
-    'https://host/team.git'
+    'git+https://host/team.git@main'
     """
     parts = _ADDRESS.fullmatch(source)
     if parts is None or not source.isprintable():
@@ -176,7 +176,7 @@ def parse_address(source: str) -> Address:
         url=parts["url"],
         branch=parts["branch"],
         transport=parts["scheme"].lower(),
-        shown=f"{parts['scheme']}://{place}",
+        shown=f"{GIT}{parts['scheme']}://{place}@{parts['branch']}",
         name=place.strip("/").removesuffix(".git"),
     )
 
@@ -195,11 +195,11 @@ def check_source(source: str, transports: Sequence[str]) -> None:
     """Check that a source is of a known kind, before it is opened; raises MissingFileError and UsageError."""
     if source.startswith(GIT):
         address_of(source, transports)
-    elif _LIKE_ADDRESS.match(source) and not os.path.exists(source):
-        raise UsageError(message="an address alone is not a submission: write git+URL@BRANCH for a branch")
     elif not os.path.exists(source):
+        if _LIKE_ADDRESS.match(source):
+            raise UsageError(message="an address alone is not a submission: write git+URL@BRANCH for a branch")
         raise MissingFileError(what="No submission", path=source)
-    elif not os.path.isdir(source) and not (is_archive(source) and os.path.isfile(source)):
+    elif not (os.path.isdir(source) or (is_archive(source) and os.path.isfile(source))):
         kinds = ", ".join(ARCHIVES)
         message = f"`{visible(source)}` is not a submission: give a folder, an archive ({kinds}) or git+URL@BRANCH"
         raise UsageError(message=message)
@@ -275,10 +275,7 @@ def shown_source(source: str) -> str:
     >>> shown_source("git+https://anna:secret@host/team.git@main")
     'git+https://host/team.git@main'
     """
-    if not source.startswith(GIT):
-        return source
-    address = parse_address(source)
-    return f"{GIT}{address.shown}@{address.branch}"
+    return parse_address(source).shown if source.startswith(GIT) else source
 
 
 # Digests of submissions that are not opened.

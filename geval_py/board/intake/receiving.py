@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from geval_py.board.intake import identity
 from geval_py.board.intake.git import branch_source
@@ -43,12 +43,11 @@ def receive(
     tests: Sequence[str],
     variants: int,
     transports: Sequence[str],
-    max_bytes: Callable[[str], int],
 ) -> Parcel:
     """Copy a submission from a folder, an archive or a git branch into an empty folder.
 
-    It needs an output for one of the ``tests``, and may have so many ``variants`` for each; ``max_bytes`` returns the
-    most bytes of an output for a test. Raises RejectedError, whose reason names the member at fault, and FailedError.
+    It needs an output for one of the ``tests``, and may have so many ``variants`` for each. Raises RejectedError,
+    whose reason names the member at fault, and FailedError.
     """
     if source.startswith(identity.GIT):
         opened = branch_source(identity.address_of(source, transports), place, budget)
@@ -68,9 +67,10 @@ def receive(
         around = top + slash if slash and top not in tests and not top.startswith((*TEST_SETS, "train")) else ""
     inner = {name.removeprefix(around): name for name in names if name.startswith(around)}
     sets = {name: output[0] for name in inner if (output := test_and_variant(name, tests))}
-    limits = {inner[name]: max_bytes(test) for name, test in sets.items() if test in tests}
-    strays = sorted(name for name in inner if name.rpartition("/")[2].startswith("out") and inner[name] not in limits)
-    if not limits:
+    strays = sorted(
+        name for name in inner if name.rpartition("/")[2].startswith("out") and sets.get(name) not in tests
+    )
+    if set(tests).isdisjoint(sets.values()):
         wanted = " or ".join(f"{test}/out.tsv" for test in tests)
         reason = f"it has no output: {visible(wanted)}, or variants such as out-NAME.tsv"
         raise RejectedError("; ".join([reason, *(_stray(name, tests) for name in strays[:MAX_STRAYS])]))
@@ -82,7 +82,7 @@ def receive(
         if not name.isprintable():
             raise refused(name, "has characters in its name that cannot be shown")
 
-    files = copy_members(opened, {inner[name]: name for name in kept}, place, budget, limits)
+    files = copy_members(opened, {inner[name]: name for name in kept}, place, budget)
     outputs = outputs_of(files, tests, variants)
     details = opened.details
     if data := contents.get(inner.get(GONITO_FILE, ""), b""):

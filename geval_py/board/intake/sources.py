@@ -111,12 +111,11 @@ def checked_name(name: str) -> str:
 
 
 def copy_members(
-    source: SubmissionSource, names: Mapping[str, str], place: str, budget: Budget, max_bytes: Mapping[str, int]
+    source: SubmissionSource, names: Mapping[str, str], place: str, budget: Budget
 ) -> list[ReceivedFile]:
     """Copy some members to 000, 001.jsonl … in a place; return them sorted by the names that they are stored under.
 
-    ``names`` maps names of members to these, ``max_bytes`` the names of members to the most bytes of some. Raises
-    RejectedError, FailedError.
+    ``names`` maps names of members to these. Raises RejectedError, FailedError.
     """
     files = []
     for number, (name, read) in enumerate(source.members(names.__contains__)):
@@ -130,8 +129,6 @@ def copy_members(
                 digest.update(data)
                 file.write(data)
                 size += len(data)
-                if size > max_bytes.get(name, size):
-                    raise refused(name, f"is larger than {max_bytes[name]} bytes")
         files.append(ReceivedFile(name=names[name], path=path, sha256=digest.hexdigest(), bytes=size))
     return sorted(files, key=lambda file: file.name)
 

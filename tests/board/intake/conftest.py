@@ -27,9 +27,7 @@ def receiving(tmp_path):
 
     def run(source, *, tests=("test-A",), transports=("file",), seconds=60, **limits):
         budget = Budget(**{"bytes": 1_000_000, "files": 50} | limits, ends=time.monotonic() + seconds)
-        return receive(
-            str(source), str(place), budget, tests=tests, variants=5, transports=transports, max_bytes=lambda _: 10**9
-        )
+        return receive(str(source), str(place), budget, tests=tests, variants=5, transports=transports)
 
     return run
 

@@ -190,7 +190,7 @@ def test_a_branch_that_is_not_there(receiving, repository):
     with pytest.raises(FailedError) as raised:
         receiving(repository.source("nope"))
     assert raised.value.reason == "the branch cannot be fetched"
-    said = f"file://{repository.path}: fatal: Remote branch nope not found in upstream origin"
+    said = f"git+file://{repository.path}@nope: fatal: Remote branch nope not found in upstream origin"
     assert raised.value.aside == said
 
 
@@ -308,7 +308,7 @@ def test_addresses_that_are_none(source, message):
 ])  # fmt: skip
 def test_a_password_is_not_shown(source, shown):
     address = address_of(source, ("https", "ssh"))
-    assert (address.shown, shown_source(source)) == (shown, f"git+{shown}@{address.branch}")
+    assert address.shown == shown_source(source) == f"git+{shown}@{address.branch}"
 
 
 TYPED = "abcdefg0123456789@:/?#%[]."
@@ -346,7 +346,7 @@ def test_what_git_says_of_an_address_with_a_login_is_not_shown(receiving, login,
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     with pytest.raises(FailedError) as raised:
         receiving(f"git+https://{login}@localhost:1/a.git@main", transports=("https",))
-    said = "https://localhost:1/a.git: git's reason is not shown, because the address has a login"
+    said = "git+https://localhost:1/a.git@main: git's reason is not shown, because the address has a login"
     assert (raised.value.reason, raised.value.aside) == ("the branch cannot be fetched", said)
 
 

@@ -246,8 +246,7 @@ def test_neither_a_password_nor_gits_words_are_for_everyone(sqlite_board, tmp_pa
     assert (receipt.state, receipt.reason) == ("failed", "the branch cannot be fetched")
     (line,) = status_of(board, NOW).submissions
     assert line["reason"] == (
-        "the branch cannot be fetched: https://127.0.0.1:1/team.git: git's reason is not shown, because the address "
-        "has a login"
+        f"the branch cannot be fetched: {source}: git's reason is not shown, because the address has a login"
     )
     back_up(board.folder, str(tmp_path / "board.tar"), now=NOW)
     site.build(board, str(tmp_path / "site"), now=NOW)
