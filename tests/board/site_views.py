@@ -147,7 +147,7 @@ def broken(one, index):
     if index % 29 == 9:
         return replace(one, state="failed", reason="scoring took more than 600 seconds", outputs=())
     if index % 23 == 3:
-        return replace(one, withdrawn=one.arrived + timedelta(days=1))
+        return replace(one, withdrawn=one.arrived + timedelta(days=1), outputs=())
     if index % 31 == 8:
         links = (
             ("code", "https://example.org/x"),

@@ -310,7 +310,7 @@ def _rank(digits: int, output: _Output) -> tuple[bool, bool, float]:
     Scores are compared as they are shown, so that which variant is the best tells no more than its figure.
     """
     badness = rounded(output.badness, digits or MAX_DIGITS)
-    return badness is None, badness is not None and math.isinf(badness), badness or 0.0
+    return badness is None, math.isinf(badness or 0.0), badness or 0.0
 
 
 def _climb(connection: Connection, settings: BoardSettings, ladder: Ladder, step: _Output) -> _Output:
@@ -346,11 +346,10 @@ def _climb(connection: Connection, settings: BoardSettings, ladder: Ladder, step
 
 def complete(connection: Connection, settings: BoardSettings, now: datetime, max_pairs: float = math.inf) -> None:
     """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
-    by = order.GROUPINGS[settings.entries]
     for phase, own in settings.by_phase.items():
         for test in own.tests:
             if own.digits_of(test, now).score:
-                ranking = order.entries(connection, own, test.name, phase, by)
+                ranking = order.entries(connection, own, test.name, phase, order.GROUPINGS[settings.entries])
                 placed = (entry["evaluation_id"] for entry in ranking if entry["place"] is not None)
                 ids = set(islice(placed, order.MAX_COMPARED))
                 stored = select(comparisons.c.one_id, comparisons.c.other_id).where(order.are_among(own, ids))

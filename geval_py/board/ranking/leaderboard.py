@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
 from geval_py.board.database.schema import Evaluations, Submissions
+from geval_py.board.database.store import Board
 from geval_py.board.ranking import order, place_ranges
 from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.ranking.views import Entry, Figures, Standings, SubmissionView, submission_views
@@ -34,12 +35,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining.significance import group_letters
 from geval_py.tables.numbers import counted, interval, significant
 from geval_py.tables.table import Table, named_columns
-from geval_py.text import visible
-
-if TYPE_CHECKING:
-    from geval_py.board.database.store import Board
-    from geval_py.text import Alignment
-
+from geval_py.text import Alignment, visible
 
 BY = tuple(order.GROUPINGS.values())
 
@@ -76,14 +72,12 @@ def standings_on(
     """
     present = settings.phase_of(now)
     in_phase = front_phase(settings, present, test) if phase is None else phase
-    _check("phase", in_phase, settings.phase_names)
+    _check("board", "phase", in_phase, settings.phase_names)
     own = settings.in_phase(in_phase)
+    tests = {one.name: one for one in own.tests}
     name = test or own.tests[0].name
-    _check("test", name, [one.name for one in settings.tests])
-    ranked_test = own.test(name)
-    if ranked_test is None:
-        message = f"the phase `{visible(in_phase)}` does not rank `{visible(name)}`"
-        raise UsageError(message=f"{message}\n  it ranks {visible(', '.join(one.name for one in own.tests))}")
+    _check(f"phase `{in_phase}`" if in_phase else "board", "test", name, tests)
+    ranked_test = tests[name]
     default, digits = order.GROUPINGS[settings.entries], own.digits_of(ranked_test, now)
     rows = order.entries(connection, own, ranked_test.name, in_phase, by or default)
     if views is None:
@@ -166,11 +160,11 @@ def front_phase(settings: BoardSettings, phase: str, test: str | None = None) ->
     return phase
 
 
-def _check(what: str, name: str, names: Iterable[str]) -> None:
-    """Raise UsageError for a name that the board does not have."""
+def _check(where: str, what: str, name: str, names: Iterable[str]) -> None:
+    """Raise UsageError for a name that is not there."""
     if name not in names:
         known = ", ".join(filter(None, names)) or "none"
-        raise UsageError(message=f"the board has no {what} `{visible(name)}`\n  it has {visible(known)}")
+        raise UsageError(message=visible(f"the {where} has no {what} `{name}`") + f"\n  it has {visible(known)}")
 
 
 # The columns of a leaderboard, for people and for programs
@@ -196,13 +190,6 @@ class EntryColumn(NamedTuple):
     kind: str = "text"
 
 
-def place_text(entry: Entry) -> str:
-    """Write a place: ``3=`` if others share it; ``baseline`` for a baseline."""
-    if entry.submission.baseline:
-        return "baseline"
-    return "" if entry.place is None else f"{entry.place}{'=' if entry.shared else ''}"
-
-
 def _interval_text(entry: Entry, digits: Digits) -> str:
     _, low, high = entry.output.shown
     return "" if low is None or high is None else f"[{', '.join(interval(low, high, digits.ends))}]"
@@ -210,8 +197,8 @@ def _interval_text(entry: Entry, digits: Digits) -> str:
 
 def _text_column(path: str, **more: Any) -> EntryColumn:
     """Return a column of a text of the entry, as it is."""
-    value = attrgetter(path)
-    return EntryColumn(path.rpartition(".")[2], value, path.rpartition(".")[2], lambda entry, _: value(entry), **more)
+    value, name = attrgetter(path), path.rpartition(".")[2]
+    return EntryColumn(name, value, name, lambda entry, _: value(entry), **more)
 
 
 def _score_column(name: str, metric: str, **more: Any) -> EntryColumn:
@@ -231,7 +218,7 @@ def columns_of(standings: Standings) -> list[EntryColumn]:
     others = [_score_column(metric, metric, style="other", kind="number") for metric in standings.others]
     return [
         EntryColumn(
-            "place", attrgetter("place"), "place", lambda entry, _: place_text(entry), "right", kept=has_places
+            "place", attrgetter("place"), "place", lambda entry, _: entry.place_text, "right", kept=has_places
         ),
         EntryColumn("shared", attrgetter("shared")),
         EntryColumn(

@@ -94,9 +94,8 @@ def with_note_on_choice(connection: Connection, settings: BoardSettings, standin
 
     placed = [entry.output.evaluation_id for entry in standings.entries if entry.place is not None]
     rows = _evaluations(connection, set(placed[:MAX_SPREAD]))
-    if not standings.digits or len({(row.reference, row.lines) for row in rows}) != 1 or len(rows) < 2:
-        return standings
-    if not (seeming := optimism(_sample(settings, rows), len(placed))):
+    is_comparable = standings.digits and len(rows) > 1 and len({(row.reference, row.lines) for row in rows}) == 1
+    if not is_comparable or not (seeming := optimism(_sample(settings, rows), len(placed))):
         return standings
     note = (
         f"of {len(placed)} equally good entries, the best would seem better than their mean by "
@@ -120,13 +119,14 @@ def positions(
 
     ``p_values`` of pairs of evaluations come in ascending order; a missing pair has p = 1.
     """
+    scores = [score for score, _ in ranked]
     pairs = list(distinct_pairs(ranked, p_values))
-    sizes = Counter(score for score, _ in ranked)
-    scores = Counter((ranked[one][0], ranked[other][0]) for one, other in pairs)
+    sizes = Counter(scores)
+    tested = Counter((scores[one], scores[other]) for one, other in pairs)
     distinct = frozenset(
         (one, other)
         for one, other in pairs
-        if scores[ranked[one][0], ranked[other][0]] == sizes[ranked[one][0]] * sizes[ranked[other][0]]
+        if tested[scores[one], scores[other]] == sizes[scores[one]] * sizes[scores[other]]
     )
     worse, better = (Counter(pair[end] for pair in distinct) for end in (0, 1))
     groups = list(map(set, undistinguished_groups(len(ranked), distinct)))

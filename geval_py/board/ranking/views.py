@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Row, select
 
 from geval_py.board.database.schema import (
+    COUNTED,
     RECEIVED,
     SCORED,
     Disclosures,
@@ -64,7 +65,10 @@ class OutputView:
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionView:
-    """What anyone may know of a submission; its source is for the organiser alone."""
+    """What anyone may know of a submission; its source is for the organiser alone.
+
+    It has outputs only if it may stand in a leaderboard.
+    """
 
     code: str
     submitter: str
@@ -99,8 +103,8 @@ class SubmissionView:
         return "withdrawn" if self.withdrawn else self.state
 
     def outputs_for(self, test: str) -> list[OutputView]:
-        """Return the outputs for a test, unless the submission is not ranked."""
-        return [output for output in self.outputs if output.test == test and self.is_ranked]
+        """Return the outputs for a test."""
+        return [output for output in self.outputs if output.test == test]
 
     def best(self, test: str, settings: BoardSettings) -> OutputView | None:
         """Return the output for a test with the best public score; None if no score is public."""
@@ -131,6 +135,13 @@ class Entry:
     last: int | None = None
     groups: tuple[int, ...] = ()
     held: bool = False
+
+    @property
+    def place_text(self) -> str:
+        """The place, ``3=`` if others share it; ``baseline`` for a baseline."""
+        if self.submission.baseline:
+            return "baseline"
+        return "" if self.place is None else f"{self.place}{'=' if self.shared else ''}"
 
     @property
     def code(self) -> str:
@@ -232,7 +243,7 @@ def _outputs(
         select(*columns)
         .join_from(outputs, submissions)
         .join(disclosures, Disclosures.output_id == Outputs.id, isouter=True)
-        .where(*which)
+        .where(*which, *COUNTED)
     )
     rows = connection.execute(query.order_by(*pick(Outputs, "submission_id test variant id")))
     views: dict[int, list[OutputView]] = defaultdict(list)

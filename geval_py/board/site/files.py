@@ -82,9 +82,10 @@ def slugs(names: Sequence[str]) -> list[str]:
     """
     made: list[str] = []
     for number, name in enumerate(names, start=1):
-        slug = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:60] or str(number)
-        taken = {other.lower() for other in made}
-        made.append(slug if slug.lower() not in taken else f"{slug}-{number}")
+        slug = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:60]
+        if slug.lower() in ("", *map(str.lower, made)):
+            slug = f"{slug}-{number}".strip("-")
+        made.append(slug)
     return made
 
 
@@ -112,7 +113,6 @@ class Frame:
         self, section: str, title: str, *, root: str = "", standings: Standings | None = None, **values: object
     ) -> str:
         """Render a page by the template of its section; ``root`` leads to the first page."""
-        test = standings.test if standings else "".join(one.name for one in self.settings.tests[:1])
         return render(
             f"{section}.html",
             title=title,
@@ -120,7 +120,6 @@ class Frame:
             root=root,
             standings=standings,
             settings=self.settings,
-            links=self.addresses.sections(test) if test else (),
             addresses=self.addresses,
             served=self.served,
             several=self.several,
@@ -143,18 +142,17 @@ def write_site(folder: str, pages: Iterable[Page]) -> int:
     Raises UsageError for a folder that cannot be written, or that holds anything but a site.
     """
     target, number = Path(os.path.abspath(folder)), 0
-    if os.path.lexists(target) and (target.is_symlink() or not (is_site(target) or is_empty(target))):
-        message = f"Cannot write {named(str(target))}: it is neither an empty folder nor a site\n  name a new folder"
-        raise UsageError(message=message)
     try:
+        if os.path.lexists(target) and (target.is_symlink() or not is_site(target)):
+            target.rmdir()  # an error for anything but an empty folder
         target.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".geval-board-site-", dir=target.parent) as place:
             new = Path(place, "new")
-            new.mkdir()
-            for path, text in pages:
-                new.joinpath(path).parent.mkdir(parents=True, exist_ok=True)
-                with new.joinpath(path).open("xb") as file:
-                    file.write(content_of(text))
+            for address, content in pages:
+                path = new / address
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("xb") as file:
+                    file.write(content_of(content))
                 number += 1
             if os.path.lexists(target):
                 target.rename(Path(place, "old"))
@@ -168,11 +166,6 @@ def write_site(folder: str, pages: Iterable[Page]) -> int:
 def content_of(page: str | bytes) -> bytes:
     """Return the bytes of a page."""
     return page.encode() if isinstance(page, str) else page
-
-
-def is_empty(path: Path) -> bool:
-    """Return whether a path is a folder without files."""
-    return path.is_dir() and not any(path.iterdir())
 
 
 def is_site(folder: Path) -> bool:

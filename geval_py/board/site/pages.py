@@ -53,10 +53,9 @@ Rows: TypeAlias = Callable[[SiteView], Iterator[list[Any]]]
 
 def pages(view: SiteView, frame: Frame) -> Pages:
     """Return the functions that make the files of a site, by their addresses."""
-    addresses, title = frame.addresses, view.settings.title
-    mark = {"generator": f"geval-py {__version__}", "title": title, "phase": view.phase}
+    addresses = frame.addresses
     made: Pages = {
-        files.MARK: partial(json_text, mark),
+        files.MARK: partial(json_text, {"generator": f"geval-py {__version__}"}),
         "challenge.html": partial(frame.page, "challenge", "Challenge"),
         "submit.html": partial(frame.page, "submit", "How to submit"),
         "feed.xml": partial(files.feed, view),
@@ -227,7 +226,7 @@ def submission_page(view: SiteView, frame: Frame, submission: SubmissionView) ->
 def submitter_page(view: SiteView, frame: Frame, name: str) -> str:
     """Show a submitter's places and submissions, and a chart for each test with scores at several moments."""
     sent = view.by_submitter[name]
-    tables = [view.front_table(test.name) for test in view.listed_tests]
+    tests = [test.name for test in view.listed_tests]
     return frame.page(
         "submitter",
         short(name, 60),
@@ -237,7 +236,7 @@ def submitter_page(view: SiteView, frame: Frame, name: str) -> str:
         max_listed=MAX_LISTED,
         latest=next((submission for submission in sent if submission.is_ranked), None),
         entries=view.entries[name][:MAX_STANDINGS],
-        histories=[(table.test, site_charts.progress_of(sent, table).charts) for table in tables],
+        histories=[(test, site_charts.progress_of(sent, view.front_table(test)).charts) for test in tests],
     )
 
 
@@ -281,7 +280,7 @@ def submission_rows(view: SiteView) -> Iterator[list[Any]]:
 def output_rows(view: SiteView) -> Iterator[list[Any]]:
     """Yield the public figures of all outputs, a row for each metric."""
     for one in view.submissions:
-        for output in one.outputs if one.is_ranked else ():
+        for output in one.outputs:
             params = {**one.params, **output.params}
             values = [one.code, one.submitter, moment_text(one.arrived), output.test, output.variant, params]
             yield from ([*values, metric, *figures] for metric, figures in output.figures.items())
@@ -306,7 +305,6 @@ def public_scores(
         late = f" of {AFTER}" if phase == AFTER else ""
         return {row["code"]: f"{row['place']}{'=' * row['shared']}{late}" for row in rows if row["place"]}
 
-    metric = names_of(settings.metrics)[0]
     scores: dict[str, list[Values]] = {}
     for submission in submission_views(connection, settings, Submissions.code.in_(codes)):
         in_phase = settings.in_phase(submission.phase)
@@ -316,7 +314,7 @@ def public_scores(
                 value = submission.best_score(test.name, settings)
                 score = {
                     "test": test.name,
-                    "metric": metric,
+                    "metric": names_of(settings.metrics)[0],
                     "score": rendering.figure(value, in_phase.digits_of(test, now).score),
                     "ladder": test.ladder,
                     "place": places(test.name, submission.phase).get(submission.code, ""),

@@ -15,9 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from geval_py.board.ranking import leaderboard
 from geval_py.board.settings import moment_text
-from geval_py.explaining.significance import group_letters
 from geval_py.tables import escapes, numbers
 from geval_py.version import REPOSITORY
 
@@ -122,12 +120,9 @@ def _templates() -> Environment:
     }
     templates.globals |= {
         "link_of": link_of,
-        "place_text": leaderboard.place_text,
-        "group_letters": group_letters,
         "difference": numbers.difference,
         "plain": numbers.significant,
         "isinf": math.isinf,
-        "lines_of_text": str.splitlines,
         "repository": REPOSITORY,
     }
     return templates

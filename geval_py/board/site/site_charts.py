@@ -7,7 +7,6 @@ sorts or filters.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -50,14 +49,13 @@ class Progress(NamedTuple):
     """The best score over time, in a wide and a narrow chart.
 
     ``records`` are the outputs that were better than all before them; of those of one moment, only the best.
-    ``baselines`` are those of the leaderboard near the scores. ``infinite`` of the ``scored`` outputs are not drawn.
+    ``baselines`` are those of the leaderboard near the scores. ``infinite`` is how many are not drawn.
     """
 
-    records: tuple[Entry, ...]
-    charts: tuple[Chart, ...]
-    baselines: tuple[Entry, ...]
+    records: list[Entry]
+    charts: list[Chart]
+    baselines: list[Entry]
     infinite: int
-    scored: int
 
 
 def progress_of(submissions: Sequence[SubmissionView], standings: Standings) -> Progress:
@@ -90,11 +88,10 @@ def progress_of(submissions: Sequence[SubmissionView], standings: Standings) -> 
         if has_history
     ]
     return Progress(
-        records=tuple(records[-MAX_RECORDS:]),
-        charts=tuple(charts),
-        baselines=tuple(near),
+        records=records[-MAX_RECORDS:],
+        charts=charts,
+        baselines=near,
         infinite=len(outputs) - len(finite),
-        scored=len(outputs),
     )
 
 
@@ -118,24 +115,20 @@ def parameter_charts(submissions: Sequence[SubmissionView], standings: Standings
 
     Numbers lie along an axis, and words in a row each.
     """
-    points: dict[str, list[tuple[str, float]]] = {}
+    scores: dict[str, dict[str, list[float]]] = {}  # by name and value
     for output in scored_outputs(submissions, standings.test):
         if output.score is not None and math.isfinite(output.score):
             for name, value in output.params.items():
-                points.setdefault(name, []).append((value, output.score))
+                scores.setdefault(name, {}).setdefault(value, []).append(output.score)
+    uses = {name: sum(map(len, by_value.values())) for name, by_value in scores.items() if len(by_value) > 1}
     charts = []
-    for name in sorted(points, key=lambda name: (-len(points[name]), name))[:MAX_PARAMETERS]:
-        values = Counter(value for value, _ in points[name])
-        if len(values) < 2:
-            continue
-        numbers = [(_number(value), score) for value, score in points[name]]
+    for name in sorted(uses, key=lambda name: (-uses[name], name))[:MAX_PARAMETERS]:
+        numbers = [(_number(value), score) for value, several in scores[name].items() for score in several]
         if all(math.isfinite(number) for number, _ in numbers):
             charts.append((name, scatter(numbers, x_title=name, y_title=standings.metric)))
             continue
-        rows = []
-        for value, _ in values.most_common(MAX_CATEGORIES):
-            scores = tuple(score for word, score in points[name] if word == value)
-            rows.append(ChartRow(label=value, value=math.nan, points=scores))
+        common = sorted(scores[name].items(), key=lambda item: -len(item[1]))[:MAX_CATEGORIES]
+        rows = [ChartRow(label=value, value=math.nan, points=tuple(several)) for value, several in common]
         charts.append((name, dots(rows, title=standings.metric, logarithmic=None)))
     return charts
 

@@ -54,7 +54,7 @@ class SiteView:
     standings: Mapping[tuple[str, str], Standings]
     methods: Mapping[tuple[str, str], place_ranges.Method | None]
     submissions: tuple[SubmissionView, ...]
-    announcements: Sequence[Row[Any, Any, Any]] = ()
+    announcements: Sequence[Row[Any]] = ()
     readme: str = ""
     public_files: Mapping[str, str] = field(default_factory=dict)
     lines_of: ReadLines = lambda *_: ()
@@ -208,7 +208,6 @@ def pseudonym(key: str, team: str) -> str:
     return f"Team {sha256(f'{key}/{casefolded(team)}'.encode()).hexdigest()[:6]}"
 
 
-def announcements_of(connection: Connection) -> Sequence[Row[Any, Any, Any]]:
-    """Read the announcements: number, moment, and text in Markdown; the latest first."""
-    a = announcements.c
-    return connection.execute(select(a.id.label("number"), a.moment, a.text).order_by(a.id.desc())).all()
+def announcements_of(connection: Connection) -> Sequence[Row[Any]]:
+    """Read the announcements, the latest first."""
+    return connection.execute(select(announcements).order_by(announcements.c.id.desc())).all()

@@ -87,7 +87,7 @@ def test_a_phase_without_a_test_has_no_table_and_no_figure_of_it(rows):
     assert rows.rows(disclosures) == []
     with pytest.raises(UsageError) as error:
         rows.standings("test-A", phase="dev", now=OPEN)
-    assert str(error.value) == "the phase `dev` does not rank `test-A`\n  it ranks dev-0"
+    assert str(error.value) == "the phase `dev` has no test `test-A`\n  it has dev-0"
 
 
 def test_the_default_is_the_first_test_of_the_phase_and_the_last_phase_of_a_test(rows):

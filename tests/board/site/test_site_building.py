@@ -182,9 +182,11 @@ def test_of_two_runs_the_site_of_the_later_end_stays(tmp_path):
     assert files_of(tmp_path) == {"public/last.html": b"whole"}
 
 
-@pytest.mark.parametrize("name", ["folder", "file", "link"])
-def test_only_a_site_is_replaced(tmp_path, rows, name):
-    reason = "it is neither an empty folder nor a site\n  name a new folder"
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("folder", "Directory not empty"), ("file", "Not a directory"), ("link", "Not a directory")],
+)
+def test_only_a_site_is_replaced(tmp_path, rows, name, reason):
     write(tmp_path / "folder" / "thesis.tex", "years of work")
     write(tmp_path / "file", "text")
     (tmp_path / "link").symlink_to(tmp_path / "folder")

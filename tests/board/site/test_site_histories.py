@@ -176,7 +176,7 @@ def with_scores(scores, hours):
 def test_entries_of_one_moment_are_one_record_without_a_chart():
     progress = progress_of(*with_scores([300.0, 200.0, 100.0, 150.0], hours=0))
     assert [one.score for one in progress.records] == [100.0]
-    assert progress.charts == ()
+    assert progress.charts == []
 
 
 @pytest.mark.parametrize(("value", "is_drawn"), [(140.0, False), (150.0, True), (340.0, True), (360.0, False)])

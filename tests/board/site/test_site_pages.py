@@ -335,7 +335,7 @@ def test_a_table_of_the_readme_scrolls_in_its_box():
 
 
 def test_infinite_scores_are_shown_and_not_drawn(files):
-    assert "infinite and not drawn" in Reader(files["progress.test-A.html"]).words
+    assert "with an infinite score" in Reader(files["progress.test-A.html"]).words
     assert 'data-key="Infinity">∞</td>' in made(worse())["index.html"]
 
 
