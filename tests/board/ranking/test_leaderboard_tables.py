@@ -46,12 +46,12 @@ def shown(capsys, *words):
 
 
 TEXT = r"""
-place     range  submitter  variant  PerplexityHashed  95 % interval         LogLossHashed  group  arrived               tags         description      remark
-1=        1–2    one                 21.12             [19.0, 23.3]          3.050          a      2027-01-01 12:00:00Z  neural, big  =1+1 | \x1b[31m
+place     range  submitter  variant  PerplexityHashed  95 % interval         LogLossHashed  group  arrived               remark
+1=        1–2    one                 21.12             [19.0, 23.3]          3.050          a      2027-01-01 12:00:00Z
 1=        1–2    two                 21.12             [19.0, 23.3]                         a      2027-01-01 13:00:00Z
 baseline         -base               54.60             [49, 61]                                    2027-01-01 12:00:00Z
 3         3      three      k=1      70.11             [63, 78]                             b      2027-01-01 14:00:00Z
-4         4      four                Infinity          [Infinity, Infinity]                 c      2027-01-01 15:00:00Z                                see\nthere
+4         4      four                Infinity          [Infinity, Infinity]                 c      2027-01-01 15:00:00Z  see\nthere
 
 PerplexityHashed (words, lower is better) of test-A; the best of a submitter.
 range: the places that are not significantly different from this one.
@@ -140,7 +140,7 @@ def test_by_submission_there_are_no_ranges(board, capsys):
 def test_no_figure_stands_where_none_is_disclosed(board, tmp_path, capsys):
     write_settings(tmp_path, tests="{test-A: {disclosed: 0}}", also="[LogLossHashed]")
     lines = shown(capsys, board).splitlines()
-    assert lines[0].split() == ["place", "submitter", "arrived", "tags", "description", "remark"]
+    assert lines[0].split() == ["place", "submitter", "arrived", "remark"]
     assert lines[-1] == "No score is shown before the last deadline."
     assert not any(figure in "\n".join(lines) for figure in ("21.", "23.2", "54.", "70.", "Infinity"))
 

@@ -181,7 +181,10 @@ def test_lists_are_searched_sorted_naturally_and_paged(served, organiser):
     answer = organiser.get(f"{HOME}/log.csv")
     assert answer.headers["content-disposition"] == 'attachment; filename="log.csv"'
     lines = answer.text.splitlines()
-    assert lines[:2] == ["\ufeffmoment,who,action,subject,detail", "2027-01-10T12:00:00Z,team 60,did,'=thing team 60,"]
+    assert lines[:2] == [
+        "\ufeffmoment,who,action,subject,detail",
+        "2027-01-10T12:00:00Z,team 60,did,'=thing team 60,",
+    ]
     assert len(lines) == 1 + 1 + 60
 
 
