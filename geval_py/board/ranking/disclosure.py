@@ -190,7 +190,7 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
 
 
 class _Output(NamedTuple):
-    """An output of a submission: its figures by metric, and whose ladder it is a step of.
+    """An output of a submission, named by its code: its figures by metric, and whose ladder it is a step of.
 
     Its ``badness`` is its score by the ranking metric, turned so that lower is better. It is not ``informed`` if the
     answers are hidden and it is worse than knowing nothing: then an infinite score is public, without an interval or
@@ -198,7 +198,7 @@ class _Output(NamedTuple):
     """
 
     id: int
-    submission: int
+    submission: str
     climber: int
     figures: Mapping[str, Figures]
     badness: float | None
@@ -235,18 +235,18 @@ def _public_outputs(
     return by_id
 
 
-def _final_submissions(connection: Connection, settings: BoardSettings, public: Iterable[_Output]) -> set[int]:
-    """Return the submissions that decide: all baselines, and of each submitter those that were named as final.
+def _final_submissions(connection: Connection, settings: BoardSettings, public: Iterable[_Output]) -> set[str]:
+    """Return the codes of the submissions that decide: all baselines, and of each submitter those named as final.
 
     Of a submitter without any, these are the best by the public part, the earlier ones first; ``public`` has the
     outputs in order of arrival. If too many were named, the first ones count.
     """
-    query = select(Submissions.id).where(Submissions.final.is_not(None)).order_by(Submissions.final, Submissions.id)
+    query = select(Submissions.code).where(Submissions.final.is_not(None)).order_by(Submissions.final, Submissions.id)
     named = list(connection.execute(query).scalars())
-    by_climber = defaultdict[int, list[int]](list)
+    by_climber = defaultdict[int, list[str]](list)
     for output in sorted(public, key=partial(_rank, MAX_DIGITS)):
         by_climber[output.climber].append(output.submission)
-    final: set[int] = set()
+    final: set[str] = set()
     for sent in by_climber.values():
         chosen = [submission for submission in named if submission in sent]
         final.update((chosen or list(dict.fromkeys(sent)))[: settings.finals])
@@ -265,7 +265,7 @@ def scored_outputs(
     query = (
         select(
             *pick(Scores, "output_id evaluation_id metric"),
-            Submissions.id,
+            Submissions.code,
             climber,
             *pick(Evaluations, "score low high"),
             *(Evaluations[name] for name in WHOLE if name != "metric"),
@@ -296,7 +296,7 @@ def scored_outputs(
         badness = None if ranking is None or ranking.score is None else sign * ranking.score
         yield _Output(
             id=output,
-            submission=first.id,
+            submission=first.code,
             climber=first.climber,
             figures=figures[output],
             badness=badness,

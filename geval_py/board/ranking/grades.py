@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from sqlalchemy import Connection, exists, select
@@ -46,12 +45,10 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
         entries = table.entries
         if settings.phases and table.phase != AFTER:
             entries += standings_on(connection, settings, table.test, phase=AFTER, by=SUBMITTER, now=now).entries
-        scored = select(Evaluations.id, Evaluations.score)
-        scored = scored.where(Evaluations.id.in_([entry.output.evaluation_id for entry in entries]))
-        exact = {row.id: row.score for row in connection.execute(scored)}
-        sent = select(Submissions.id, Submissions.code).where(Submissions.code.in_([entry.code for entry in entries]))
-        codes = {row.id: row.code for row in connection.execute(sent)}
-        public = _public_scores(connection, settings, table, codes, now)
+        is_shown = Evaluations.id.in_([entry.output.evaluation_id for entry in entries])
+        scored = connection.execute(select(Evaluations.id, Evaluations.score).where(is_shown))
+        exact = {row.id: row.score for row in scored}
+        public = _public_scores(connection, settings, table, now)
         disqualified = set(connection.execute(select(Submitters.key).where(is_disqualified)).scalars())
         graded = connection.execute(select(Submitters.key, Submitters.name).where(is_graded)).all()
     by_team = {casefolded(one.submitter): one for one in reversed(entries) if not one.submission.baseline}
@@ -81,7 +78,7 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
 
 
 def _public_scores(
-    connection: Connection, settings: BoardSettings, standings: Standings, codes: Mapping[int, str], now: datetime
+    connection: Connection, settings: BoardSettings, standings: Standings, now: datetime
 ) -> dict[str, float | None]:
     """Return the best score of submissions on the public part by their codes, once the private part is shown."""
     in_phase = settings.in_phase(standings.phase)
@@ -89,6 +86,6 @@ def _public_scores(
     if test is None or not in_phase.is_decided(test, standings.phase, now):
         return {}
     outputs = scored_outputs(connection, in_phase, standings.phase, test, PUBLIC)
-    scored = [one for one in outputs if one.badness is not None and one.informed and one.submission in codes]
-    worst_first = sorted(scored, key=lambda one: one.badness or 0.0, reverse=True)
-    return {codes[one.submission]: one.figures[settings.metric].score for one in worst_first}
+    scored = [output for output in outputs if output.badness is not None and output.informed]
+    worst_first = sorted(scored, key=lambda output: output.badness or 0.0, reverse=True)
+    return {output.submission: output.figures[settings.metric].score for output in worst_first}
