@@ -47,11 +47,7 @@ ENVIRONMENT = {  # beside that of the child: no settings of machine or user, and
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
-    "GIT_ASKPASS": "false",
-    "SSH_ASKPASS": "false",
     "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_NO_REPLACE_OBJECTS": "1",
 }
 
 
