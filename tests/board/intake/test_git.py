@@ -213,7 +213,7 @@ def branch(repository, tmp_path, monkeypatch):
             title="", challenge="/nowhere", answers="", metric="LogLossHashed", tests=(Test(name="test-A"),),
             limits=Limits(seconds=seconds), transports=("file",),
         )  # fmt: skip
-        return sandbox.process_source(repository.source(), str(place), settings, (), left=0)
+        return sandbox.process_source(repository.source(), str(place), settings, ())
 
     return run
 
