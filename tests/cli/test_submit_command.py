@@ -319,17 +319,21 @@ def test_a_list_of_people_is_invited(board, tmp_path):
     assert all(re.fullmatch(r".*,https://board\.example\.org/invitation/[\w-]{43}", line) for line in lines)
 
 
-@pytest.mark.parametrize(
-    "text", ["nome\nann\n", "team\nann\n", "name,team\nann\n", "name,team\nann,a,b\n", "name,team\n,a\n"]
-)
-def test_a_list_of_people_that_is_wrong(geval, board, tmp_path, text):
-    (tmp_path / "people.csv").write_text(text)
-    words = ["--list", f"{tmp_path}/people.csv", "--url", "https://board.example.org"]
-    reason = f"the column `name` is missing: its first line has `{text.splitlines()[0]}`"
-    if text.startswith("name"):
-        reason = "line 2: it needs a name, and one value for each column"
-    message = f"geval: Cannot read `{tmp_path}/people.csv`: {reason}\n"
-    assert geval("board", "invite", str(board.folder), *words) == (1, "", message)
+MISSING = "Cannot read `{path}`: the column `name` is missing: its first line has `{head}`"
+COLUMNS = "Cannot read `{path}`: line 2: it needs one value for each column"
+NO_NAME = "nobody in `{path}` was invited\n  line 2: the name `` has no visible letter"
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("nome\nann\n", MISSING), ("team\nann\n", MISSING), ("name,team\nann\n", COLUMNS),
+    ("name,team\nann,a,b\n", COLUMNS), ("name,team\n,a\n", NO_NAME),
+])  # fmt: skip
+def test_a_list_of_people_that_is_wrong(geval, board, tmp_path, text, message):
+    path = tmp_path / "people.csv"
+    path.write_text(text)
+    words = ["--list", str(path), "--url", "https://board.example.org"]
+    said = message.format(path=path, head=text.splitlines()[0])
+    assert geval("board", "invite", str(board.folder), *words) == (1, "", f"geval: {said}\n")
 
 
 def test_a_link_needs_an_address(geval, board):

@@ -164,7 +164,7 @@ def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     write_answers(tmp_path, words)
     assert rescore(ranked, now=LATER).outdated == ()
     try_again(ranked)
-    assert status_of(ranked, NOW).states == {"scored": 2, "rejected": 0, "failed": 0}
+    assert status_of(ranked, NOW).states == {"scored": 2, "rejected": 0, "failed": 0, "withdrawn": 0}
     assert [entry[1] for entry in places(ranked)] == ["ann", "bob"]
 
 
@@ -198,7 +198,7 @@ def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_i
     assert (places(board), count(board, scores)) == ([], 0)
     assert rescore(board, now=LATER).outdated == ()
     try_again(board)
-    assert status_of(board, NOW).states == {"scored": 2, "rejected": 0, "failed": 0}
+    assert status_of(board, NOW).states == {"scored": 2, "rejected": 0, "failed": 0, "withdrawn": 0}
 
 
 @pytest.mark.parametrize("fails", [False, True])
