@@ -272,9 +272,9 @@ def final_problem(
     team, tests = team_settings(connection, settings, row.submitter_id), _tests_with_outputs(connection, row.id)
     last = {test.name: team.deciding_phase(test.name) for test in settings.tests if test.split}
     phase = team.phase_of(row.arrived)
-    decided = {test: end for test, end in last.items() if test in tests and end is not None and end.name == phase}
+    decided = {test: end for test, end in last.items() if test in tests and (end is None or end.name == phase)}
     for test, end in decided.items():
-        if now > end.until:
+        if end is not None and now > end.until:
             deadline = f"the deadline of {visible(test)} has passed, at {moment_text(end.until)}"
             return f"{deadline}: final submissions cannot be changed"
     if undo:

@@ -307,7 +307,8 @@ def invite(
     for person in matches[:1]:
         if person.closed:
             raise RefusedError(f"{person}\n  open it again with geval board open")
-        is_same = all(value.casefold() in ("", getattr(person, key).casefold()) for key, value in given.items())
+        pairs = [(value, getattr(person, key)) for key, value in given.items() if value]
+        is_same = all(value and casefolded(value) == casefolded(wanted) for wanted, value in pairs)
         if not is_same or person.made_by or len(matches) > 1:
             ways = "give another person another name; to change an account, use geval board close and open"
             raise RefusedError(f"{person}\n  it differs from what you give: {ways}")
