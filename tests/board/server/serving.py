@@ -1,5 +1,6 @@
 """A board's server in this process, and people who use it by HTTP."""
 
+import os
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -37,8 +38,9 @@ def set_keys(board, **keys):
     for key in keys:
         text = re.sub(rf"^{key}:.*\n(?: .*\n)*", "", text, flags=re.MULTILINE)
     lines = text.split("\n")
-    with open(path, "w", encoding="utf-8") as file:
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n" + "".join(f"{key}: {value}\n" for key, value in keys.items()))
+    os.replace(f"{path}.new", path)  # at once, as a server may read it meanwhile
 
 
 class Clock:
