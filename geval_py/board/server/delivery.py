@@ -44,7 +44,7 @@ def deliver_next(board: Board, now: datetime) -> bool:
     is_behind = exists().where(
         earlier.c.account == Notices.account, earlier.c.state == WAITING, earlier.c.id < Notices.id
     )
-    with queue.changing(board) as connection:
+    with queue.locking(board) as connection:
         query = select(notices).where(Notices.state == WAITING, Notices.due <= now, ~is_behind)
         query = query.order_by(Notices.tries, Notices.id).limit(1).with_for_update(skip_locked=True)
         row = connection.execute(query).first()
@@ -62,7 +62,7 @@ def deliver_next(board: Board, now: datetime) -> bool:
         reason = str(error) if is_told else f"the mail was not accepted ({type(error).__name__})"
         values = {"state": WAITING if row.tries < len(PAUSES) else GIVEN_UP, "reason": visible(reason)}
         logging.getLogger("geval").warning("geval: note: notice %s was not delivered: %s", row.number, reason)
-    with queue.changing(board) as connection:
+    with queue.locking(board) as connection:
         connection.execute(update(notices).where(Notices.id == row.id).values(values))
     return True
 

@@ -75,7 +75,7 @@ def waiting_again(now: datetime) -> dict[str, Any]:
 
 
 @contextmanager
-def changing(board: Board) -> Iterator[Connection]:
+def locking(board: Board) -> Iterator[Connection]:
     """Change the queue in a transaction: of all writers' lock on SQLite; on PostgreSQL rows are locked alone."""
     engine = board.engine
     if engine.dialect.name == "sqlite":
@@ -104,7 +104,7 @@ def lease(board: Board, now: datetime, at_work: Sequence[Job] = ()) -> Job | Non
     uploads = uploads.order_by(last.is_not(None), last, Submissions.id)
     asked = select(rescorings).where(is_free(rescorings, now))
     try:
-        with changing(board) as connection:
+        with locking(board) as connection:
             for table, query in ((rescorings, asked), (submissions, uploads)):
                 row = connection.execute(query.limit(1).with_for_update(skip_locked=True, of=table)).first()
                 if row is not None:
@@ -134,7 +134,7 @@ def is_over(table: Table, now: datetime) -> ColumnElement[bool]:
 
 def renew(board: Board, held: Sequence[Job], now: datetime) -> None:
     """Renew leases; those that were lost meanwhile stay lost."""
-    with changing(board) as connection:
+    with locking(board) as connection:
         for job in held:
             _update_held(connection, job, leased_until=now + timedelta(seconds=LEASE_SECONDS))
 

@@ -104,7 +104,7 @@ class Worker:
         )
         if left:
             for job in left:
-                with suppress(StoreError), queue.changing(self._board_of(job)) as connection:  # or its lease runs out
+                with suppress(StoreError), queue.locking(self._board_of(job)) as connection:  # or its lease runs out
                     queue.put_back(connection, job, self._clock())
         for live in self._boards.values():
             while until_idle and deliver_next(live.board(), self._clock()):

@@ -69,7 +69,7 @@ def test_a_team_has_one_job_at_a_time_in_its_order(board):
     job = queue.lease(board, NOW)
     assert job.id == first
     assert queue.lease(board, NOW) is None
-    with queue.changing(board) as connection:
+    with queue.locking(board) as connection:
         queue.put_back(connection, job, NOW, "the database was away")
     assert queue.lease(board, NOW) is None  # the second waits for the first, which pauses
     clock = Clock()
@@ -159,7 +159,7 @@ def test_the_longest_pause_after_an_error_is_kept(board):
     clock = Clock()
     for lease in range(1, queue.MAX_TRIES):
         job = queue.lease(board, clock())
-        with queue.changing(board) as connection:
+        with queue.locking(board) as connection:
             queue.put_back(connection, job, clock(), "the disk is full")
         clock.wait(seconds=queue.PAUSE_SECONDS * 2 ** (lease - 1) - 1)
         assert queue.lease(board, clock()) is None
