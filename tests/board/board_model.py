@@ -371,7 +371,7 @@ class Model:
             self._end(one, "failed" if failed else "done" if fine else "rejected")
         else:
             try:
-                self.store(self.names[one.team], one.content, one.form, one.arrived, row=one)
+                self.store(self.names[one.team], one.content, one.form, one.arrived, baseline=one.baseline, row=one)
             except RefusedError:
                 self._end(one, "refused")
 

@@ -18,7 +18,7 @@ from zipfile import ZipFile
 from board_model import HIDDEN, SEED, VISIBLE, Content
 from crashes import Crashes
 from samples import NOW, write
-from sqlalchemy import delete, insert, pool, select, text, update
+from sqlalchemy import create_engine, delete, insert, pool, select, text, update
 from story import TOO_LONG, run_here, will_be_scored
 
 from geval_py.board.backups import restore
@@ -82,12 +82,17 @@ class Inline:
         future = Future()
         try:
             future.set_result(function(*arguments))
-        except BaseException as error:
+        except BaseException as error:  # as an executor does: the error is for who asks for the result
             future.set_exception(error)
         return future
 
     def shutdown(self, **_):
         pass
+
+
+def pooled(url, **more):
+    """Make an engine that keeps its connections to PostgreSQL, since connecting takes long."""
+    return create_engine(url, **more | ({} if "creator" in more else {"poolclass": pool.QueuePool}))
 
 
 class World:
@@ -107,7 +112,7 @@ class World:
         for folder in (self.temporary, self.root / "boards", self.root / "pool"):
             folder.mkdir()
         self._patches = ExitStack()
-        self._patches.enter_context(patch.object(pool, "NullPool", pool.QueuePool))  # connecting takes long
+        self._patches.enter_context(patch.object(store, "create_engine", pooled))
         store._engine.cache_clear()
         self._make_template()
         self._make_pool()

@@ -229,7 +229,7 @@ def end_upload(connection: Connection, row_id: int, result: Result, now: datetim
 def store_result(
     connection: Connection, submission_id: int, result: Result, references: References, now: datetime, **values: Any
 ) -> None:
-    """Give a submission the state of a result, with other ``values``, and the scores by its current evaluations.
+    """Store the state of a result, with other ``values``, and the scores by the current evaluations of a submission.
 
     If it is rejected or failed, all of its scores are taken away.
     """
