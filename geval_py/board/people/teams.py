@@ -48,8 +48,9 @@ def rename(board: Board, store: AccountStore, name: str, new: str, now: datetime
         stores = [{casefolded(team) for team in teams} for teams in (names, accounts.teams_of(people))]
         if not any(old_key in keys for keys in stores):
             raise RefusedError(f"there is no team `{visible(name)}`")
-        is_taken = new_key != old_key and any({old_key, new_key} <= keys for keys in stores)
-        accounts.team_named(people, new, names, new=is_taken)
+        # Only a rename that was interrupted leaves the new name to the accounts alone, and the old one to the board.
+        is_interrupted = new_key in stores[1] and old_key not in stores[1] and new_key not in stores[0]
+        accounts.team_named(people, new, names, new=new_key != old_key and not is_interrupted)
         accounts.rename_team(people, name, new, now)
         accounts.log(people, who, "renamed", name, new, now=now)
     with changing(board, now) as connection:

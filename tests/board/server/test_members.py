@@ -232,6 +232,8 @@ def test_a_team_does_not_get_a_name_like_that_of_a_scanned_submitter(served, cha
         submitter_id(connection, "Tearn 7")
     refused = "geval: there is a team `Tearn 7` already; choose another name\n"
     assert change("anna", "--rename", "Team 7") == (1, "", refused)
+    assert change("anna", "--rename", "tearn 7") == (1, "", refused)
+    assert owners(served)[0] == {"anna"}
 
 
 @ON_BOTH
