@@ -98,7 +98,8 @@ class Invitation(NamedTuple):
     @property
     def note(self) -> str:
         """What the organiser should know of an account that is not new."""
-        return f"{self.account}\n  its sessions and earlier links have ended" if self.detail else ""
+        is_renewed = self.detail and self.secret
+        return f"{self.account}\n  its sessions and earlier links have ended" if is_renewed else ""
 
 
 def label_of(name: str, team: str) -> str:
@@ -291,30 +292,33 @@ def invite(
     student_id: str = "",
     by: str = "",
     others: Iterable[str] = (),
+    renew: bool = True,
 ) -> Invitation:
     """Make a link, by the organiser, that signs in to the account of a person, which is made if there is none.
 
-    A person is identified by the e-mail address, else by the name and the team. The account must be open, and have
-    the given name, address, role and team. A new account is a submitter's by default, and its team has the same name.
-    All sessions and earlier links of an account end. ``by`` is the id of an organiser's account, and ``others`` are
+    A person is identified by the e-mail address, else by the name and the team; a namesake with another address is
+    another person. The account must be open, and have the given name, address, role and team. A new account is a
+    submitter's by default, and its team has the same name. All sessions and earlier links of an account end, unless
+    it is not to ``renew`` them: then the secret is "". ``by`` is the id of an organiser's account, and ``others`` are
     the teams that the board has. Raises RefusedError, also for a name that looks like another one's; RejectedError
     for a name that is not allowed, UsageError for an unknown role or impossible address.
     """
     role_or_default = role or SUBMITTER
     _check_values(name, email, role_or_default)
     given = {"name": name, "email": email, "role": role, "team": team}
-    matches = accounts_named(people, name, email, label_of(name, team), closed=True)
+    named = accounts_named(people, name, email, label_of(name, team), closed=True)
+    matches = [one for one in named if not (email and one.email) or one.email.casefold() == email.casefold()]
     for person in matches[:1]:
         if person.closed:
             raise RefusedError(f"{person}\n  open it again with geval board open")
         pairs = [(value, getattr(person, key)) for key, value in given.items() if value]
         is_same = all(value and casefolded(value) == casefolded(wanted) for wanted, value in pairs)
         if not is_same or person.made_by or len(matches) > 1:
-            ways = "give another person another name; to change an account, use geval board close and open"
-            raise RefusedError(f"{person}\n  it differs from what you give: {ways}")
+            ways = "give another person another name; to move this one, use geval board team --add; to change the "
+            raise RefusedError(f"{person}\n  it differs from what you give: {ways}rest, geval board close and open")
         if student_id:
             people.execute(update(accounts).where(A.id == person.id).values(student_id=student_id))
-        return Invitation(new_link(people, person, now, made_by=by), person, "again")
+        return Invitation(new_link(people, person, now, made_by=by) if renew else "", person, "again")
     if role_or_default == SUBMITTER and not team:
         team = team_named(people, name, new=True)
     if team:
@@ -354,11 +358,11 @@ def link_for_boards(people: People, members: Sequence[Account], now: datetime) -
 
 def links_table(invitations: Iterable[Invitation], address: str, others: Sequence[Mapping[str, str]] = ()) -> Table:
     """Return the links of invitations with the people, and the ``others`` of their values, for a program of mail."""
-    names = [*words("name email team role link"), *(others[0] if others else ())]
+    names = [*words("name email team role student_id link"), *(others[0] if others else ())]
     rows = []
     for (secret, who, _), values in zip(invitations, others or repeat({}), strict=False):
         link = f"{address}/invitation/{secret}"
-        rows.append((who.name, who.email, who.team, who.role, link, *values.values()))
+        rows.append((who.name, who.email, who.team, who.role, who.student_id, link, *values.values()))
     return plain_table(names, rows)
 
 

@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,28 +28,20 @@ from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now, private_files
 from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import GevalError, UnreadableFileError, UsageError
-from geval_py.text import named, visible
+from geval_py.tables.numbers import counted
+from geval_py.text import named, visible, words
 
 WITH_SERVER = "GEVAL_BOARD_WITH_SERVER"  # a variable, set for the worker that a server starts
 SHUTDOWN_SECONDS = 30  # for which uploads may finish
 RESTART_SECONDS = 1  # before a worker that died is followed by another
-LIST_COLUMNS = {  # of a class list, by letters and digits of how spreadsheets and learning platforms write them
-    "name": "name",
-    "fullname": "name",
-    "firstname": "first",
-    "givenname": "first",
-    "lastname": "last",
-    "surname": "last",
-    "familyname": "last",
-    "email": "email",
-    "emailaddress": "email",
-    "mail": "email",
-    "team": "team",
-    "group": "team",
-    "role": "role",
-    "studentid": "student_id",
-    "idnumber": "student_id",
-    "matriculationnumber": "student_id",
+LIST_COLUMNS = {  # of a class list, as spreadsheets and learning platforms write them: their letters and digits
+    "name": words("name fullname"),
+    "first": words("firstname givenname vorname imię"),
+    "last": words("lastname surname familyname nachname nazwisko"),
+    "email": words("email emailaddress mail emailadresse adresemail"),
+    "team": words("team group groups gruppe grupa"),
+    "role": ["role"],
+    "student_id": words("studentid idnumber matriculationnumber matrikelnummer numeralbumu"),
 }
 PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 OLD_SETTINGS = "boards.yaml"  # of earlier versions, beside several boards
@@ -214,6 +207,7 @@ make_invite_parser = parser_maker(
     EMAIL,
     ROLE,
     option("--team", default="", metavar="NAME", help="the team for which the person submits (default: NAME)"),
+    option("--student-id", default="", metavar="ID", help="the student id of the person, for the grades"),
     URL,
 )
 
@@ -228,23 +222,24 @@ def run_invite(args: argparse.Namespace) -> None:
     if not base:
         hint = "set it with --url URL, or with `url` in board.yaml"
         raise UsageError(message=f"the address of the server is missing\n  {hint}")
-    person = {key: getattr(args, key) for key in ("name", "email", "role", "team")}
+    person = {key: getattr(args, key) for key in words("name email role team student_id")}
     invited = _listed(args.list) if args.list else [(0, person, {})]
     store = shared_accounts(args.board) if boards_in(args.board) else accounts_of(boards[0]).database
     teams = []
     for board in boards:
         with board.reading() as connection:
             teams.append(submitter_names(connection))
-    links: dict[str, accounts.Invitation] = {}
+    links: dict[str, tuple[accounts.Invitation, dict[str, str]]] = {}
     problems, notes = [], []
     with store.writing() as connection:
-        for line, values, _ in invited:
+        for line, values, columns in invited:
             try:
                 made = []
                 for board, others in zip(boards, teams, strict=True):
                     people = People(connection, board.key)
-                    made.append(accounts.invite(people, now=now(), others=others, **values))
-                    accounts.log(people, ORGANISER, "invited", made[-1].account.label, made[-1].detail, now=now())
+                    made.append(accounts.invite(people, now=now(), others=others, renew=not line, **values))
+                    if made[-1].secret:
+                        accounts.log(people, ORGANISER, "invited", made[-1].account.label, made[-1].detail, now=now())
                 member = made[0].account
                 if member.id in links:
                     raise RefusedError(f"`{visible(member.label)}` is in an earlier line, too")
@@ -253,21 +248,27 @@ def run_invite(args: argparse.Namespace) -> None:
                     raise
                 problems.append(f"line {line}: " + str(error).replace("\n ", ";"))
                 continue
-            secret = made[0].secret
-            if len(made) > 1:
+            secret = next((invitation.secret for invitation in made if invitation.secret), "")
+            if secret and len(made) > 1:
                 members = [invitation.account for invitation in made]
                 secret = accounts.link_for_boards(People(connection, ""), members, now())
-            links[member.id] = made[0]._replace(secret=secret)
+            links[member.id] = made[0]._replace(secret=secret), columns
             notes += [invitation.note for invitation in made if invitation.note]
         if problems:
             raise RefusedError("\n  ".join([f"nobody in {named(args.list)} was invited", *problems]))
     for note in notes:
         terminal.note(note)
+    made_links = [(invitation, columns) for invitation, columns in links.values() if invitation.secret]
     if args.list:
-        columns = [others for *_, others in invited]
-        sys.stdout.writelines(accounts.links_table(links.values(), base, columns).csv())
+        kept = len(links) - len(made_links)
+        if kept:
+            terminal.note(
+                f"{counted(kept, 'person', 'people')} of the list had an account before, and got no new link"
+            )
+        table = accounts.links_table([link for link, _ in made_links], base, [columns for _, columns in made_links])
+        sys.stdout.writelines(table.csv())
     else:
-        sys.stdout.writelines(f"{base}/invitation/{link.secret}\n" for link in links.values())
+        sys.stdout.writelines(f"{base}/invitation/{link.secret}\n" for link, _ in made_links)
 
 
 def _listed(path: str) -> list[tuple[int, dict[str, str], dict[str, str]]]:
@@ -275,21 +276,27 @@ def _listed(path: str) -> list[tuple[int, dict[str, str], dict[str, str]]]:
 
     It is CSV with a header, as spreadsheets and learning platforms write it, with commas, semicolons or tabs.
     """
-    text = read_text(path).removeprefix("\ufeff")
+    text = re.sub("\ufeff?(sep=.\r?\n)?", "", read_text(path), count=1)  # Excel's mark, and its line on the delimiter
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    meanings = {spelling: key for key, spellings in LIST_COLUMNS.items() for spelling in spellings}
     header = list(reader.fieldnames or ())
     plain = ["".join(filter(str.isalnum, name.casefold())) for name in header]
-    reader.fieldnames = [LIST_COLUMNS.get(key, name) for key, name in zip(plain, header, strict=True)]
+    reader.fieldnames = [meanings.get(key, name) for key, name in zip(plain, header, strict=True)]
     if "name" not in reader.fieldnames and not {"first", "last"} <= set(reader.fieldnames):
         names = ", ".join(f"`{visible(name)}`" for name in header)
-        raise UnreadableFileError(path=path, reason=f"the column `name` is missing: its first line has {names}")
+        reason = f"it needs the column `name`, or `First name` and `Last name`; its first line has {names}"
+        raise UnreadableFileError(path=path, reason=reason)
+    missing = [f"`{key}`" for key in words("email team student_id") if key not in reader.fieldnames]
+    unused = [f"`{visible(name)}`" for key, name in zip(plain, header, strict=True) if key not in meanings]
+    if missing and unused:
+        terminal.note(f"no column of {named(path)} is {' or '.join(missing)}; not used: {', '.join(unused)}")
     people = []
     for row in reader:
         if None in row or None in row.values():
             reason = f"line {reader.line_num}: it needs one value for each column"
             raise UnreadableFileError(path=path, reason=reason)
-        values = {key: row.pop(key, "").strip() for key in dict.fromkeys(LIST_COLUMNS.values())}
+        values = {key: row.pop(key, "").strip() for key in LIST_COLUMNS}
         full_name = f"{values.pop('first')} {values.pop('last')}".strip()
         people.append((reader.line_num, values | {"name": values["name"] or full_name}, row))
     return people

@@ -95,7 +95,10 @@ def test_the_organiser_is_told_of_an_account_and_changes_it_only_after_closing_i
     older = served.invite("anna")
     account = "`anna` has an account: submitter, team `anna`, made by an organiser on 2027-01-10"
     differing = ["--team", "Team 7", "--email", "anna@uni.example", "--role", "reader"]
-    refused = "give another person another name; to change an account, use geval board close and open\n"
+    refused = (
+        "give another person another name; to move this one, use geval board team --add; "
+        "to change the rest, geval board close and open\n"
+    )
     assert invite("Anna", *differing) == (1, "", f"geval: {account}\n  it differs from what you give: {refused}")
     assert served.browser().get(older).status_code == 200
     status, link, told = invite("anna")
@@ -174,7 +177,7 @@ Max,,Team m
 """
 MADE = (
     "made by an organiser on 2027-01-10, never used; it differs from what you give: give another person another name; "
-    "to change an account, use geval board close and open"
+    "to move this one, use geval board team --add; to change the rest, geval board close and open"
 )
 
 
@@ -185,7 +188,7 @@ def test_a_list_with_namesakes_changes_nothing(served, invite, geval, tmp_path):
     path.write_text(PEOPLE.replace("Max,,Team m\n", "", 0))
     message = f"""\
 geval: nobody in `{path}` was invited
-  line 5: `Jan Kowalski` has an account: submitter, team `Jan Kowalski`, jan@uni.example, {MADE}
+  line 5: there is a team `Jan Kowalski` already; choose another name
   line 6: there is a team `Tom` already; choose another name
   line 7: `Ewa` has an account: submitter, team `Team m`, ewa@uni.example, {MADE}
   line 8: there is a team `Team m` already; choose another name
@@ -197,7 +200,7 @@ geval: nobody in `{path}` was invited
     assert served.rows(select(accounts)) == before
     text = path.read_text()
     for line, again in (
-        ("Jan Kowalski,jan.k", "Jan Kowalski 2,jan.k"),
+        ("jan.k@uni.example,", "jan.k@uni.example,Jan K."),
         ("Torn", "Torn B"),
         ("EWA", "ola"),
         ("rn\n", "m\n"),
@@ -206,10 +209,12 @@ geval: nobody in `{path}` was invited
     ):
         text = text.replace(line, again)
     path.write_text(text)
-    status, out, _ = invite("--list", str(path))
-    assert (status, len(out.splitlines())) == (0, 10)
+    status, out, told = invite("--list", str(path))
+    assert (status, len(out.splitlines())) == (0, 9)
+    kept = "geval: note: 1 person of the list had an account before, and got no new link\n"
+    assert (told, served.rows(select(accounts).where(accounts.c.name == "anna"))) == (kept, before)
     jan, other = (opened(served, line.rpartition(",")[2]) for line in out.splitlines() if line.startswith("Jan"))
-    assert [team(one) for one in (jan, other)] == ["Jan Kowalski", "Jan Kowalski 2"]
+    assert [team(one) for one in (jan, other)] == ["Jan Kowalski", "Jan K."]
 
 
 def test_no_member_of_a_team_is_shown_by_the_name_of_somebody_else(served, geval, invite):

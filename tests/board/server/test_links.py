@@ -102,13 +102,13 @@ def test_ones_sessions_are_listed_and_ended(served):
     assert anna.get("/me").status_code == 200
 
 
-CLASS = "\ufeffVorname;Nachname;First name;Last name;E-Mail;Student ID;Group;Seminar\r\n;;Zoë;Nowak;zoe@uni.example;17;A;x\r\n"
+CLASS = "\ufeffsep=;\r\nVorname;Nachname;E-Mail-Adresse;Matrikelnummer;Gruppe;Seminar\r\nZoë;Nowak;zoe@uni.example;17;A;x\r\n"
 
 
 @pytest.mark.parametrize(("text", "row"), [
-    (CLASS, "Zoë Nowak,zoe@uni.example,A,submitter,LINK,,,x"),
-    ("name,Email address,ID number\nBob,bob@uni.example,18\n", "Bob,bob@uni.example,Bob,submitter,LINK"),
-    ("Full name\temail\trole\nRita\tr@uni.example\treader\n", "Rita,r@uni.example,,reader,LINK"),
+    (CLASS, "Zoë Nowak,zoe@uni.example,A,submitter,17,LINK,x"),
+    ("name,Email address,ID number\nBob,bob@uni.example,18\n", "Bob,bob@uni.example,Bob,submitter,18,LINK"),
+    ("Full name\temail\trole\nRita\tr@uni.example\treader\n", "Rita,r@uni.example,,reader,,LINK"),
 ])  # fmt: skip
 def test_a_class_list_is_read_as_it_is_exported(served, geval, tmp_path, text, row):
     path = tmp_path / "class.csv"
@@ -124,7 +124,31 @@ def test_a_class_list_without_names_says_which_column_is_missing(served, geval, 
     path.write_text("E-Mail;Seminar\na@x.org;1\n")
     status, _, err = geval("board", "invite", served.board.folder, "--list", str(path), "--url", ADDRESS)
     assert status == 1
-    assert "the column `name` is missing: its first line has `E-Mail`, `Seminar`" in err
+    assert (
+        "it needs the column `name`, or `First name` and `Last name`; its first line has `E-Mail`, `Seminar`\n" in err
+    )
+
+
+def test_a_list_that_is_invited_again_makes_links_for_new_people_alone(served, geval, tmp_path):
+    path = tmp_path / "class.csv"
+    words = "board", "invite", served.board.folder, "--list", str(path), "--url", ADDRESS
+    path.write_text("name,email\nBob,bob@uni.example\nEve,eve@uni.example\n")
+    bob, eve = [line.rpartition(",")[2].removeprefix(ADDRESS) for line in geval(*words)[1].splitlines()[1:]]
+    browser = served.browser()
+    assert browser.post(bob).status_code == 303
+    path.write_text("name,email\nBob,bob@uni.example\nEve,eve@uni.example\nJoe,joe@uni.example\n")
+    status, out, told = geval(*words)
+    assert (status, [line.partition(",")[0] for line in out.splitlines()]) == (0, ["name", "Joe"])
+    assert told == "geval: note: 2 people of the list had an account before, and got no new link\n"
+    assert (browser.get("/me").status_code, served.browser().post(eve).status_code) == (200, 303)
+
+
+def test_columns_of_a_class_list_that_are_not_used_are_named(served, geval, tmp_path):
+    path = tmp_path / "class.csv"
+    path.write_text("Name,Mail,Squad,Seat\nBob,bob@uni.example,A,1\n")
+    status, _, told = geval("board", "invite", served.board.folder, "--list", str(path), "--url", ADDRESS)
+    columns = "no column of `{}` is `team` or `student_id`; not used: `Squad`, `Seat`"
+    assert (status, told) == (0, f"geval: note: {columns.format(path)}\n")
 
 
 def test_several_teams_are_extended_at_once_or_none(served, geval):

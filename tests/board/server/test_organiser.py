@@ -127,11 +127,11 @@ def test_without_mail_pending_invitations_are_a_file_of_new_links(served, organi
     assert answer.headers["content-disposition"] == 'attachment; filename="links.csv"'
     head, row = answer.text.splitlines()
     assert (head, row.split(",")[:4]) == (
-        "\ufeffname,email,team,role,link",
+        "\ufeffname,email,team,role,student_id,link",
         ["Bob Smith", "bob@example.org", "Team 7", "submitter"],
     )
     assert served.browser().post(old).status_code == 403
-    assert served.browser().post(row.split(",")[4].removeprefix(ADDRESS)).status_code == 303
+    assert served.browser().post(row.split(",")[5].removeprefix(ADDRESS)).status_code == 303
     page = organiser.post(f"{HOME}/invite", data={"again": "Bob Smith"}).text
     assert f"{ADDRESS}/invitation/" in page
     assert log(served)[-1] == ("olga", "invited", "Bob Smith (Team 7)")
