@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any, cast
 
 import yaml
-from sqlalchemy import Connection, Engine, LargeBinary, MetaData, delete, insert, select, text
+from sqlalchemy import Connection, Engine, MetaData, delete, insert, select, text
 
 from geval_py.board.database import schema, store
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
@@ -38,7 +38,7 @@ CHALLENGE, ANSWERS = "challenge", "answers"
 DIGESTS_FILE = "SHA256SUMS"
 KEY_FILE = "receipt.key"  # that of board.server.signed_receipts, which needs more packages
 PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}  # in a backup's board.yaml
-ROWS, LARGE_ROWS = 500, 4  # of a table that are held in memory; large ones have bytes
+ROWS = 20  # of a table that are held in memory, some of which have 4 MB
 
 
 def back_up(folder: str | os.PathLike[str], file: str, *, now: datetime) -> None:
@@ -114,9 +114,7 @@ def _copy_rows(source: Connection, target: Engine, tables: MetaData) -> None:
         else:
             tables.create_all(connection)
         for table in tables.sorted_tables:
-            is_large = any(isinstance(column.type, LargeBinary) for column in table.c)
-            query = select(table).order_by(*table.primary_key)
-            query = query.execution_options(yield_per=LARGE_ROWS if is_large else ROWS)
+            query = select(table).order_by(*table.primary_key).execution_options(yield_per=ROWS)
             for rows in source.execute(query).mappings().partitions():
                 connection.execute(insert(table), [dict(row) for row in rows])
             has_numbers = "id" in table.c and table.c.id.type.python_type is int

@@ -222,7 +222,7 @@ def store(connection: Connection, board: Board, attempt: Attempt, now: datetime)
 def end_upload(connection: Connection, row_id: int, result: Result, now: datetime) -> None:
     """End the work on an upload that becomes no submission; it counts for no quota."""
     values = {name: getattr(result, name) for name in words("state reason problems")}
-    charge = receipts.CHARGE_OF_FAILED if result.state == FAILED else ""
+    charge = receipts.CHARGES[FAILED][1] if result.state == FAILED else ""
     change_submission(connection, row_id, **values, ended=now, leased_until=None, cost=0, charge=charge)
 
 

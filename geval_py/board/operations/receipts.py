@@ -29,9 +29,12 @@ from geval_py.errors import DataError
 from geval_py.tables.numbers import counted
 from geval_py.text import visible, words
 
-CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by rules that `geval check` also applies"}
+CHARGES = {
+    SCORED: (1, "it was scored"),
+    REJECTED: (1, "it was rejected, by rules that `geval check` also applies"),
+    FAILED: (0, "it failed, through no fault of the submitter"),
+}
 AGAIN = "it failed through no fault of its own: `geval board add` or `scan --again` tries it again"
-CHARGE_OF_FAILED = "it failed, through no fault of the submitter"
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
 SUBMISSIONS = select(submissions, Submitters.name.label("submitter")).join_from(submissions, submitters)
 MIN_CODE_DIGITS = 4
@@ -124,7 +127,7 @@ def charge_of(
     most, test = most_hidden(settings, outputs) if state == SCORED else (0, "")
     if most > 1:
         return most, f"it was scored, with {most} outputs for {visible(test)}"
-    return (1, CHARGES[state]) if state in CHARGES else (0, CHARGE_OF_FAILED)
+    return CHARGES[state]
 
 
 def check_quota(
@@ -179,15 +182,16 @@ def quota_used(
     The row ``row_id`` does not count.
     """
     phase, day = settings.phase_of(moment), day_of(moment, settings.zone)
-    cost = select(func.coalesce(func.sum(Submissions.cost), 0)).where(
+    query = select(func.sum(Submissions.cost)).where(
         Submissions.submitter_id == submitter_id,
         Submissions.id != row_id,
         Submissions.arrived >= day.start,
         Submissions.arrived < day.end,
         arrived_in(settings, phase, Submissions.arrived),
     )
-    query = cost if with_uploads else cost.where(Submissions.state != WAITING)
-    return int(connection.execute(query).scalar_one())
+    if not with_uploads:
+        query = query.where(Submissions.state != WAITING)
+    return int(connection.execute(query).scalar() or 0)
 
 
 class UnknownCodeError(DataError):
@@ -210,13 +214,13 @@ class Receipt:
     counts for the quota as ``cost`` submissions, and ``charge`` is why. A refused one is not stored, and has no code.
     """
 
-    code: str
+    code: str = ""
     state: str
     reason: str = ""
     submitter: str
     name: str
     source: str
-    digest: str
+    digest: str = ""
     arrived_by: str = ""
     cost: int = 0
     charge: str = ""

@@ -176,11 +176,9 @@ def _store_path(connection: Connection, board: Board, attempt: Attempt, now: dat
             refusal = str(error)
     name = own_name(attempt.source)
     return Receipt(
-        code="",
         submitter=name,
         name=name,
         source=attempt.source,
-        digest="",
         arrived=attempt.arrived,
         arrived_by=attempt.arrived_by,
         state=REFUSED,
