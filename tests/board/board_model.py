@@ -336,7 +336,7 @@ class Model:
         found = []
         for place, one in enumerate(self.submissions):
             own = [(n, other) for n, other in enumerate(self.submissions) if other.team == one.team]
-            busy = any(n != place and other.state == "waiting" and (other.until or n < place) for n, other in own)
+            busy = any(n != place and other.state == "waiting" and other.until for n, other in own)
             if one.state == "waiting" and is_free(one) and not busy:
                 last = max((other.started for _, other in own if other.started), default=None)
                 found.append((last is not None, last or self.now, place))

@@ -26,7 +26,7 @@ from samples import change
 from sqlalchemy import select
 
 from geval_py.board.backups import back_up
-from geval_py.board.database.schema import FAILED, REJECTED, announcements
+from geval_py.board.database.schema import FAILED, REJECTED, Submissions, announcements
 from geval_py.board.operations import rescoring, submissions
 from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.people import accounts
@@ -195,7 +195,7 @@ class BoardMachine(Machine):
 
         def act():
             with self.board.writing() as connection:
-                queue.try_again(connection, self.now, REJECTED, FAILED)
+                queue.try_again(connection, self.now, Submissions.state.in_((REJECTED, FAILED)))
 
         self.perform(Action("try again", act, after(lambda model: model.try_again())), kill)
 

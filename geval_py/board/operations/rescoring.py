@@ -183,14 +183,14 @@ def rescore(
         refresh(connection, settings, now)
         after, new_scores = places(connection, settings, now), shown_scores(connection)
         changes = (PlaceChange(*key, before.get(key), after.get(key)) for key in dict.fromkeys((*after, *before)))
-        moved = tuple(one for one in changes if one.before != one.after)
-        for number in {key[0] for key, _ in old_scores.items() - new_scores.items()}:
+        moved = tuple(change for change in changes if change.before != change.after)
+        other = {key for key in old_scores | new_scores if old_scores.get(key) != new_scores.get(key)}
+        for number in {key[0] for key in other & old_scores.keys()}:
             change_submission(connection, number, corrected=now)
-        told = {one.submitter for one in moved}
-        told.update(team for (_, team, *_), _ in old_scores.items() ^ new_scores.items())
+        told = {key[1] for key in other} | {change.submitter for change in moved}
         tell_of_correction(connection, board, told, ", and ".join(dict.fromkeys(one.reason for one in old)), now)
-        pairs = ((score, new_scores.get(key)) for key, score in old_scores.items())
-        corrected = tuple((was, score) for was, score in pairs if was is not None and score not in (None, was))
+        pairs = ((old_scores.get(key), new_scores.get(key)) for key in other)
+        corrected = tuple((was, score) for was, score in pairs if was is not None and score is not None)
         if dry_run:
             connection.rollback()
     return Rescored(outdated=tuple(old), scores=corrected, changes=moved, receipts=tuple(receipts))

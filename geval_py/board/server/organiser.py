@@ -274,7 +274,11 @@ ROUTES = [
         "number",
     ),
     route(
-        "/organiser/try-again", lambda visit: queue.try_again(visit.connection, visit.now, FAILED), BOARD, HOME, ""
+        "/organiser/try-again",
+        lambda visit: queue.try_again(visit.connection, visit.now, Submissions.state == FAILED),
+        BOARD,
+        HOME,
+        "",
     ),
     route(
         "/organiser/rescore",

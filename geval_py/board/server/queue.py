@@ -5,8 +5,8 @@ is leased again when its lease is over. All that a worker holds dies with it, so
 alone, and fails after :data:`MAX_TRIES`. What a worker does is stored in the transaction that ends the lease, so that
 an upload that was leased twice is done once.
 
-Turns are fair: the submitter who was served least recently comes first, with their oldest upload; each has one at a
-time. A rescoring that an organiser asked for comes before all uploads.
+Turns are fair: the submitter who was served least recently comes first, with the oldest upload that is due; each has
+one at a time. A rescoring that an organiser asked for comes before all uploads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, insert, or_, select, union_all, update
 from sqlalchemy.exc import IntegrityError
 
 from geval_py.board.database.schema import WAITING, Blobs, Files, Notices, Submissions, rescorings, submissions
@@ -61,17 +61,12 @@ def ask_to_rescore(connection: Connection, who: str, now: datetime, *, dry: bool
     return int(connection.execute(new.returning(rescorings.c.id)).scalar_one())
 
 
-def try_again(connection: Connection, now: datetime, *states: str) -> int:
-    """Let submissions in some states whose files the board has wait again, with their arrivals; return how many."""
+def try_again(connection: Connection, now: datetime, is_meant: ColumnElement[bool]) -> int:
+    """Let submissions whose files the board has wait again, with their arrivals; return how many."""
     has_files = exists().where(Files.submission_id == Submissions.id)
     has_content = exists().where(Blobs.sha256 == Submissions.sha256)
-    again = update(submissions).where(Submissions.state.in_(states), ~Submissions.trial, has_files | has_content)
-    return connection.execute(again.values(waiting_again(now))).rowcount
-
-
-def waiting_again(now: datetime) -> dict[str, Any]:
-    """Return the columns of a submission that is to be tried again."""
-    return {"state": WAITING, "due": now, "tries": 0, "reason": ""}
+    again = update(submissions).where(is_meant, ~Submissions.trial, has_files | has_content)
+    return connection.execute(again.values(state=WAITING, due=now, tries=0, reason="")).rowcount
 
 
 @contextmanager
@@ -94,13 +89,11 @@ def lease(board: Board, now: datetime, at_work: Sequence[Job] = ()) -> Job | Non
     """
     if any(job.tries > 1 for job in at_work):
         return None
-    other, served = submissions.alias("other"), submissions.alias("served")
-    same = and_(other.c.submitter_id == Submissions.submitter_id, other.c.id != Submissions.id)
-    is_older = and_(other.c.id < Submissions.id, Submissions.leased_until.is_(None))
-    is_open = other.c.state == WAITING, or_(other.c.leased_until.is_not(None), is_older)
-    of_submitter = served.c.submitter_id == Submissions.submitter_id
-    last = select(func.max(served.c.started)).where(of_submitter).scalar_subquery()
-    uploads = select(submissions).where(is_free(submissions, now), ~exists().where(same, *is_open))
+    c = submissions.alias("other").c
+    is_same_team = c.submitter_id == Submissions.submitter_id
+    is_busy = exists().where(is_same_team, c.id != Submissions.id, c.leased_until.is_not(None))
+    last = select(func.max(c.started)).where(is_same_team).scalar_subquery()
+    uploads = select(submissions).where(is_free(submissions, now), ~is_busy)
     uploads = uploads.order_by(last.is_not(None), last, Submissions.id)
     asked = select(rescorings).where(is_free(rescorings, now))
     try:
@@ -112,7 +105,7 @@ def lease(board: Board, now: datetime, at_work: Sequence[Job] = ()) -> Job | Non
             if row is None or (row.tries and at_work):
                 return None
             job = Job(table, row.id, row.tries + 1, board.folder)
-            values = {"tries": job.tries, "started": now, "leased_until": now + timedelta(seconds=LEASE_SECONDS)}
+            values = {"tries": job.tries, "started": now, "leased_until": lease_end(now)}
             connection.execute(update(table).where(table.c.id == row.id).values(values))
     except IntegrityError:  # another worker leased an upload of the same submitter
         return None
@@ -132,30 +125,24 @@ def is_over(table: Table, now: datetime) -> ColumnElement[bool]:
     return or_(until < now, until > now + timedelta(seconds=2 * LEASE_SECONDS))
 
 
-def renew(board: Board, held: Sequence[Job], now: datetime) -> None:
-    """Renew leases; those that were lost meanwhile stay lost."""
-    with locking(board) as connection:
-        for job in held:
-            _update_held(connection, job, leased_until=now + timedelta(seconds=LEASE_SECONDS))
+def lease_end(now: datetime) -> datetime:
+    """Return until when a lease lasts that begins now."""
+    return now + timedelta(seconds=LEASE_SECONDS)
 
 
-def finish(connection: Connection, job: Job, **values: Any) -> bool:
-    """End a lease, and change columns of what was leased; if the lease was lost, change nothing and return False."""
-    return _update_held(connection, job, **values, leased_until=None)
+def update_held(connection: Connection, job: Job, until: datetime | None, **values: Any) -> bool:
+    """Renew a lease or end it, and change columns of what was leased; return False if the lease was lost."""
+    c = job.table.c
+    is_held = c.id == job.id, c.tries == job.tries, c.leased_until.is_not(None)
+    new = update(job.table).where(*is_held).values(values | {"leased_until": until})
+    return connection.execute(new).rowcount == 1
 
 
 def put_back(connection: Connection, job: Job, now: datetime, reason: str = "") -> None:
     """End the lease of what is to be done later: after an error, with its ``reason``, later each time."""
     due = now + timedelta(seconds=PAUSE_SECONDS * 2 ** (job.tries - 1) if reason else 0)
     tries = job.tries if reason else job.tries - 1
-    _update_held(connection, job, leased_until=None, reason=reason, due=due, tries=tries)
-
-
-def _update_held(connection: Connection, job: Job, **values: Any) -> bool:
-    """Change what was leased, unless the lease was lost; return whether it was held."""
-    c = job.table.c
-    is_held = c.id == job.id, c.tries == job.tries, c.leased_until.is_not(None)
-    return connection.execute(update(job.table).where(*is_held).values(values)).rowcount == 1
+    update_held(connection, job, None, reason=reason, due=due, tries=tries)
 
 
 # What an organiser watches.
@@ -187,15 +174,13 @@ class QueueStatus:
 
 def queue_status(connection: Connection, now: datetime) -> QueueStatus:
     """Count what waits and what is leased."""
-    rows = [
-        row
-        for table in (submissions, rescorings)
-        for row in connection.execute(
-            select(table.c.arrived, table.c.leased_until, is_over(table, now).label("is_over")).where(
-                table.c.state == WAITING
-            )
+    queries = (
+        select(table.c.arrived, table.c.leased_until, is_over(table, now).label("is_over")).where(
+            table.c.state == WAITING
         )
-    ]
+        for table in (submissions, rescorings)
+    )
+    rows = connection.execute(union_all(*queries)).all()
     arrivals = [row.arrived for row in rows if row.leased_until is None]
     is_lost = Notices.state != SENT, Notices.tries > 0
     lost = select(Notices.reason, func.count()).where(*is_lost).group_by(Notices.reason).order_by(Notices.reason)

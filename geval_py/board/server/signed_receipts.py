@@ -30,12 +30,12 @@ def signing_key(folder: str) -> OKPKey:
                 file.write(json.dumps(OKPKey.generate_key(ALGORITHM).as_dict(private=True)).encode())
         with open(path, encoding="ascii") as file:
             key = OKPKey.import_key(json.load(file))
+        if not key.is_private:
+            raise ValueError("it is a public key")
     except OSError as error:
         raise UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
     except (JoseError, ValueError) as error:
         raise UnreadableFileError(path=path, reason="it contains no private key") from error
-    if not key.is_private:
-        raise UnreadableFileError(path=path, reason="it contains no private key")
     return key
 
 

@@ -10,6 +10,7 @@ on other machines have it, and no upload is ever without its file. That of one t
 from __future__ import annotations
 
 import secrets
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,12 +22,13 @@ from geval_py.board.database.schema import RECEIVED, WAITING, Submissions, pick,
 from geval_py.board.database.store import Board, store_content
 from geval_py.board.intake.identity import bare_name, is_archive, upload_name_problem
 from geval_py.board.operations.pipeline import CODE_DIGITS, UNSCORED, sent_before
-from geval_py.board.operations.receipts import UPLOAD, WITHDRAWN, change_submission, check_quota
+from geval_py.board.operations.receipts import UPLOAD, WITHDRAWN, check_quota
 from geval_py.board.operations.teams import submitter_id, team_settings
 from geval_py.board.people.accounts import Account, RefusedError
 from geval_py.board.server import signed_receipts
-from geval_py.board.server.queue import UPLOADED, waiting_again
+from geval_py.board.server.queue import UPLOADED, try_again
 from geval_py.board.settings import BoardSettings, moment_text
+from geval_py.board.submission import Details
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.files import FORMAT_ENDINGS
 from geval_py.text import visible
@@ -76,47 +78,43 @@ def accept(
     submission. What ``is_known``, as it waits already or became a submission, is not stored again: the note says so,
     and its receipt is returned. Raises QuotaError, StoreError.
     """
-    settings = board.settings
+    settings, now = board.settings, arrived
     with board.writing() as connection:
-        own, note, is_trial, now = submitter_id(connection, account.team), "", values["trial"], arrived
-        for newest in (select(schema.board.c.created), select(func.max(Submissions.arrived))):
-            arrived = max(arrived, connection.execute(newest).scalar() or arrived)
+        team_id, is_trial = submitter_id(connection, account.team), values["trial"]
+        newest = select(func.max(Submissions.arrived)).scalar_subquery()
+        moments = connection.execute(select(schema.board.c.created, newest)).one()
+        arrived = max(arrived, *filter(None, moments)).astimezone(UTC)
+        row, note = None, ""
         if not is_trial:
-            team = team_settings(connection, settings, own)
             is_content = and_(*(Submissions[name] == values[name] for name in ("test", "sha256")))
             if values["test"]:  # the name of an output has its parameters
                 is_content &= Submissions.sent_name == values["sent_name"]
-            same, note = sent_before(connection, team, own, arrived, is_content)
-            row = same[0] if same else None
-            if row is None or row.state in UNSCORED:
+            team = team_settings(connection, settings, team_id)
+            same, note = sent_before(connection, team, team_id, arrived, is_content)
+            row = next(iter(same), None)
+        is_known = row is not None
+        if row is None or row.state in UNSCORED:
+            if not is_trial:
                 row_id, moment = (row.id, row.arrived) if row else (0, arrived)
-                check_quota(connection, settings, own, account.team, moment, (), row_id=row_id, with_uploads=True)
-            if row is not None:
-                if row.state in UNSCORED:
-                    store_content(connection, row.sha256, path)
-                    change_submission(connection, row.id, **waiting_again(now))
-                known = {"number": row.code, "arrived": moment_text(row.arrived), "receipt": row.receipt}
-                return known | {"note": note, "is_known": True}
-        store_content(connection, values["sha256"], path)
-        code, arrived = secrets.token_hex(CODE_DIGITS // 2), arrived.astimezone(UTC)
-        receipt = ""
-        if not is_trial:
-            signed = {name: values[name] for name in ("test", "sha256", "bytes")}
-            signed |= {
-                "number": code,
-                "board": settings.title,
-                "submitter": account.team,
-                "file": values["sent_name"],
-            }
-            receipt = signed_receipts.sign(key, signed | {"arrived": arrived.isoformat(timespec="microseconds")})
-        empty: dict[str, Any] = {"tags": [], "params": {}, "links": [], "problems": [], "digest": "", "charge": ""}
-        values |= empty | {"code": code, "receipt": receipt, "submitter_id": own, "account": account.id}
-        values |= {"name": bare_name(values["sent_name"]), "source": f"upload {code}: {values['sent_name']}"}
-        values |= {"state": WAITING, "cost": int(not is_trial), "scorer": "", "arrived_by": UPLOAD}
-        values |= {"arrived": arrived, "added": arrived, "due": now}
-        connection.execute(insert(submissions).values(values))
-    made = {"number": code, "arrived": moment_text(arrived), "receipt": receipt}
-    return made | {"note": note, "is_known": False}
+                check_quota(connection, settings, team_id, account.team, moment, (), row_id=row_id, with_uploads=True)
+            store_content(connection, values["sha256"], path)
+        if row is None:
+            code, receipt = secrets.token_hex(CODE_DIGITS // 2), ""
+            if not is_trial:
+                told = {name: values[name] for name in ("test", "sha256", "bytes")}
+                told |= {"number": code, "board": settings.title, "submitter": account.team}
+                told |= {"file": values["sent_name"], "arrived": arrived.isoformat(timespec="microseconds")}
+                receipt = signed_receipts.sign(key, told)
+            values |= asdict(Details()) | {"problems": [], "digest": "", "charge": "", "scorer": ""}
+            values |= {"code": code, "receipt": receipt, "submitter_id": team_id, "account": account.id}
+            values |= {"name": bare_name(values["sent_name"]), "source": f"upload {code}: {values['sent_name']}"}
+            values |= {"state": WAITING, "cost": int(not is_trial), "arrived_by": UPLOAD}
+            values |= {"arrived": arrived, "added": arrived, "due": now}
+            row = connection.execute(insert(submissions).values(values).returning(submissions)).one()
+        elif row.state in UNSCORED:
+            try_again(connection, now, Submissions.id == row.id)
+    accepted = {"number": row.code, "arrived": moment_text(row.arrived), "receipt": row.receipt}
+    return accepted | {"note": note, "is_known": is_known}
 
 
 # What a team sees of its uploads.

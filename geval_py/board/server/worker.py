@@ -140,7 +140,9 @@ class Worker:
             try:
                 for path, live in self._boards.items():
                     if own := [job for job in at_work if job.board == path]:
-                        queue.renew(live.board(), own, self._clock())
+                        with queue.locking(live.board()) as connection:
+                            for job in own:
+                                queue.update_held(connection, job, queue.lease_end(self._clock()))
             except StoreError as error:
                 self._wait_or_raise(error)
 
@@ -254,9 +256,9 @@ def _settle(connection: Connection, board: Board, job: Job, now: datetime) -> bo
         return False
     result = job.result or Result(state=FAILED, reason=job.error)
     if job.table is rescorings:
-        queue.finish(connection, job, state=result.state, reason=result.reason, ended=now)
+        queue.update_held(connection, job, None, state=result.state, reason=result.reason, ended=now)
         return False
-    if not queue.finish(connection, job):
+    if not queue.update_held(connection, job, None):
         return False
     try:
         if job.attempt is None or job.error:

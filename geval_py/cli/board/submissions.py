@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from sqlalchemy import insert
 
-from geval_py.board.database.schema import DONE, FAILED, REFUSED, REJECTED, SCORED, rescorings
+from geval_py.board.database.schema import DONE, FAILED, REFUSED, SCORED, Submissions, rescorings
 from geval_py.board.database.store import Board
 from geval_py.board.operations import audit
 from geval_py.board.operations.notices import announce, take_back
@@ -300,6 +300,7 @@ make_rescore_parser = parser_maker(
 
 def run_rescore(args: argparse.Namespace) -> None:
     """Run ``geval board rescore``; raises GevalError."""
+    from geval_py.board.operations.pipeline import UNSCORED
     from geval_py.board.operations.rescoring import rescore
     from geval_py.board.server import queue
     from geval_py.board.server.worker import Worker
@@ -307,7 +308,7 @@ def run_rescore(args: argparse.Namespace) -> None:
     board, tried = Board.open(args.board), 0
     if args.again:
         with board.writing() as connection:
-            tried = queue.try_again(connection, now(), REJECTED, FAILED)
+            tried = queue.try_again(connection, now(), Submissions.state.in_(UNSCORED))
             if args.dry_run:
                 connection.rollback()
         if tried and not args.dry_run:

@@ -59,7 +59,7 @@ def change_answers(tmp_path):
 def try_again(board):
     """Let a worker try again what was rejected or failed."""
     with board.writing() as connection:
-        assert queue.try_again(connection, LATER, REJECTED, FAILED) == 2
+        assert queue.try_again(connection, LATER, submissions.c.state.in_((REJECTED, FAILED))) == 2
     Worker(board.folder, clock=lambda: LATER).run(until_idle=True)
 
 
