@@ -63,6 +63,7 @@ class Account(NamedTuple):
     made_by: str = ""
     joined: datetime | None = None
     closed: datetime | None = None
+    board: str = ""
 
     @property
     def may_submit(self) -> bool:
@@ -108,8 +109,9 @@ def label_of(name: str, team: str) -> str:
 
 
 def all_accounts(people: People, *conditions: ColumnElement[bool], closed: bool = False) -> list[Account]:
-    """Return the accounts of the board that fulfil some conditions, by name; ``closed`` ones, too."""
-    query = select(*A[Account._fields]).where(A.board == people.board, *conditions).order_by(A.key, A.id)
+    """Return the accounts of the board, or of all boards, with some conditions, by name; ``closed`` ones, too."""
+    is_here = (A.board == people.board,) if people.board else ()
+    query = select(*A[Account._fields]).where(*is_here, *conditions).order_by(A.key, A.id)
     return list(map(Account._make, people.execute(query if closed else query.where(A.closed.is_(None)))))
 
 
@@ -148,7 +150,7 @@ def account_named(people: People, name: str, *, closed: bool = False) -> Account
 def new_account(people: People, name: str, team: str, now: datetime, **values: Any) -> Account:
     """Make an account; raises RefusedError for a label that is taken."""
     account_id, person = (token_hex(ID_LENGTH // 2) for _ in range(2))
-    made = Account(account_id, person, name, team, now, **values)
+    made = Account(account_id, person, name, team, now, board=people.board, **values)
     _save(people, made, now)
     return made
 
@@ -166,7 +168,7 @@ def _save(people: People, member: Account, now: datetime) -> None:
         if not skeletons(member.label).isdisjoint(skeletons(other.label)):
             like = f"is or looks like the account `{visible(other.label)}`; give a name that differs more"
             raise RefusedError(f"`{visible(member.label)}` {like}")
-    values = member._asdict() | {"board": people.board, "key": casefolded(member.name), **_in_team(member.team)}
+    values = member._asdict() | {"key": casefolded(member.name), **_in_team(member.team)}
     if not people.execute(update(accounts).where(A.id == member.id).values(values)).rowcount:
         people.execute(insert(accounts).values(values))
     is_current = memberships.c.account == member.id, memberships.c.until.is_(None)

@@ -67,14 +67,14 @@ def digest_of(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
 
-def session_person(store: AccountStore, secret: str, now: datetime, *, prolong: bool = True) -> str:
+def session_person(store: AccountStore, secret: str, now: datetime) -> str:
     """Return the person of a session, "" if it is none; a session that is used lasts longer."""
     with store.reading() as people:
         row = find(people, SESSION, secret, now)
     expires = now + timedelta(days=DAYS[SESSION])
     if row is None:
         return ""
-    if prolong and row.expires < expires - PROLONGED_AFTER:
+    if row.expires < expires - PROLONGED_AFTER:
         with store.writing() as people:
             people.execute(update(secrets).where(S.id == row.id).values(expires=expires))
     return str(row.person)

@@ -28,16 +28,17 @@ from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import ASGIApp
 
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
-from geval_py.board.people import secrets, sign_in
-from geval_py.board.people.accounts import Account, RefusedError, TooOftenError
+from geval_py.board.people import accounts, secrets, sign_in
+from geval_py.board.people.accounts import A, Account, RefusedError, TooOftenError
 from geval_py.board.server import openid, organiser, queue, signed_receipts, team, uploads
 from geval_py.board.server.context import (
     ACCOUNTS,
     FORM_BYTES,
     NOT_FOUND,
-    GuardedRoute,
+    RECEIVED_AT_ONCE,
     ServerContext,
     guard,
+    listed,
     open_form,
     server_of,
     visited,
@@ -47,8 +48,6 @@ from geval_py.errors import GevalError, UsageError
 from geval_py.text import named, words
 
 CHUNK_BYTES = 1 << 20  # of a form, which is on the disk
-RECEIVED_AT_ONCE = 10  # uploads of an account
-PAGES = StaticFiles()
 STATUSES = {  # of errors whose reason the asker may read
     TooOftenError: 429,
     QuotaError: 429,
@@ -56,6 +55,7 @@ STATUSES = {  # of errors whose reason the asker may read
     RejectedError: 422,
     UsageError: 422,
     UnknownCodeError: 422,
+    ClientDisconnect: 400,
 }
 
 
@@ -68,7 +68,7 @@ def application(server: ServerContext) -> ASGIApp:
     servers = [*server.boards, server]
     slashes = [Route(one.path, RedirectResponse(f"{one.path}/", 307)) for one in servers if one.path]  # to no host
     mounts = [Mount(one.path, application_of(one)) for one in servers]
-    return guard(Router([*slashes, *mounts], redirect_slashes=False), is_secure=server.is_secure)
+    return guard(Router([*slashes, *mounts], redirect_slashes=False), server)
 
 
 def application_of(server: ServerContext) -> Starlette:
@@ -96,10 +96,10 @@ async def public(request: Request) -> Response:
     board = await run_in_threadpool(server.board)
     if board.settings.access == "members" and not path.startswith("static/"):
         await run_in_threadpool(server.require, request)
-    page = await server.site.answer(path)
+    page = await server.live.answer(path, server.clock, server.frame)
     if page is None:
         raise HTTPException(404, NOT_FOUND)
-    if PAGES.is_not_modified(page.headers, request.headers):
+    if page.headers["etag"] in request.headers.get("if-none-match", ""):
         return NotModifiedResponse(page.headers)
     return page
 
@@ -108,8 +108,10 @@ def health(request: Request) -> Response:
     """Return what is wrong with the boards; 503 if none of them can be read."""
     server, waiting = server_of(request), []
     for board in server.boards or [server]:
-        with suppress(GevalError), board.live.reading() as (_, connection):
-            waiting.append(queue.queue_status(connection, board.clock()).waiting)
+        with suppress(GevalError):
+            opened = board.board()
+            with board.live.watched("database"), opened.reading() as connection:
+                waiting.append(queue.queue_status(connection, board.clock()).waiting)
     status = " ".join(server.troubles) or "fine"
     return JSONResponse({"status": status, "waiting": sum(waiting)}, 200 if waiting else 503)
 
@@ -131,25 +133,19 @@ def front(request: Request) -> Response:
 def choose_board(request: Request) -> Response:
     """Refuse an upload that names no board."""
     server = server_of(request)
-    addresses = ", ".join(board.own_address(request, "") for board in server.boards)
+    addresses = ", ".join(board.url for board in server.boards)
     raise RefusedError(f"this server has several boards: use one of the addresses {addresses}")
 
 
 # Signing in and out
 
 
-def show_sign_in(request: Request) -> Response:
-    """Show how to sign in."""
-    return server_of(request).page("sign_in", "Sign in")
-
-
 def show_invitation(request: Request) -> Response:
     """Show what an invitation offers."""
-    server, account = server_of(request), None
+    server = server_of(request)
     with server.accounts.reading() as people:
         row = secrets.find(people, secrets.INVITATION, request.path_params["secret"], server.clock())
-        if row is not None:
-            account = next((account for _, account in server.accounts_of_person(people, row.person)), None)
+        account = accounts.account(people, A.person == row.person) if row is not None else None
     return server.page("invitation", "Invitation", 200 if account else 404, invitation=row, who=account)
 
 
@@ -199,13 +195,10 @@ async def uploading(request: Request, scope: str = "") -> AsyncIterator[int]:
     account = await run_in_threadpool(sender, request, scope)
     limits = (await run_in_threadpool(server.board)).settings.server
     server.rates.count(f"uploads of {account.team}", limits.uploads_an_hour)
-    if server.receiving[account.id] >= RECEIVED_AT_ONCE:
+    if server.receiving[account.id].locked():
         raise TooOftenError(f"{RECEIVED_AT_ONCE} uploads are in progress; wait until one has arrived")
-    server.receiving[account.id] += 1
-    try:
+    async with server.receiving[account.id]:
         yield limits.upload
-    finally:
-        server.receiving[account.id] -= 1
 
 
 async def put_upload(request: Request) -> Response:
@@ -271,14 +264,12 @@ async def failed(request: Request, error: Exception) -> Response:
     server, status, reason = server_of(request), 503, "The board cannot do this now; try again later."
     if isinstance(error, HTTPException):
         status, reason = error.status_code, error.detail
-    elif isinstance(error, ClientDisconnect):
-        status, reason = 400, "The request was cut off."
     elif isinstance(error, GevalError) and not server.boards and server.live.trouble:
         reason = server.live.trouble
     elif isinstance(error, tuple(STATUSES)):
         status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
         reason = str(error).replace("\n ", ";")
-    if request.url.path.removeprefix(server.path).startswith(("/api/", "/upload/")):
+    if request.url.path.startswith((f"{server.path}/api/", f"{server.path}/upload/")):
         return JSONResponse({"error": reason}, status)
     if status == 401:
         return RedirectResponse(f"{server.path}/sign-in", 303)
@@ -288,31 +279,30 @@ async def failed(request: Request, error: Exception) -> Response:
         return PlainTextResponse(f"{reason}\n", status)
 
 
-GET, POST, PUT = "GET", "POST", "PUT"
 SHARED = [
-    GuardedRoute("/healthz", health, GET),
-    GuardedRoute("/invitation/{secret}", show_invitation, GET),
-    GuardedRoute("/invitation/{secret}", use_invitation, POST),
-    GuardedRoute("/sign-out", sign_out, POST),
+    listed("/healthz", health, "GET"),
+    listed("/invitation/{secret}", show_invitation, "GET"),
+    listed("/invitation/{secret}", use_invitation, "POST"),
+    listed("/sign-out", sign_out, "POST"),
 ]
 FRONT: list[BaseRoute] = [
     *SHARED,
-    GuardedRoute("/", front, GET),
-    GuardedRoute("/upload/{name}", choose_board, PUT),
+    listed("/", front, "GET"),
+    listed("/upload/{name}", choose_board, "PUT"),
     Mount("/static", StaticFiles(packages=[("geval_py.board.site", "static")])),
 ]
-ROUTES: list[BaseRoute] = [
+ROUTES = [
     *SHARED,
-    GuardedRoute("/receipt-key", receipt_key, GET),
-    GuardedRoute("/sign-in", show_sign_in, GET),
-    GuardedRoute(openid.NEXT, openid.choose_name, GET, POST),
+    listed("/receipt-key", receipt_key, "GET"),
+    listed("/sign-in", lambda request: server_of(request).page("sign_in", "Sign in"), "GET"),
+    listed(openid.NEXT, openid.choose_name, "GET", "POST"),
     visited(openid.CONNECT, openid.ask_to_connect),
     visited(openid.CONNECT, openid.connect, ACCOUNTS),
-    GuardedRoute("/sign-in/by/{provider}", openid.start, GET),
-    GuardedRoute("/sign-in/by/{provider}/back", openid.come_back, GET),
-    GuardedRoute("/upload/{name}", put_upload, PUT),
-    GuardedRoute("/me/upload", upload_form, POST),
+    listed("/sign-in/by/{provider}", openid.start, "GET"),
+    listed("/sign-in/by/{provider}/back", openid.come_back, "GET"),
+    listed("/upload/{name}", put_upload, "PUT"),
+    listed("/me/upload", upload_form, "POST"),
     *team.ROUTES,
     *organiser.ROUTES,
-    GuardedRoute("/{path:path}", public, GET, "HEAD"),
+    listed("/{path:path}", public, "GET", "HEAD"),
 ]

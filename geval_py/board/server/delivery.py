@@ -31,7 +31,7 @@ from geval_py.text import visible
 
 THREADS = 2  # of a board
 SECONDS = 10  # for which a receiver is waited for
-PAUSES = [timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720)]  # between the tries
+MAX_TRIES = 7  # within a day
 
 
 class DeliveryError(Exception):
@@ -50,20 +50,21 @@ def deliver_next(board: Board, now: datetime) -> bool:
         row = connection.execute(query).first()
         if row is None:
             return False
-        pause = PAUSES[min(row.tries, len(PAUSES) - 1)]
-        taken = {"due": now + pause, "tries": row.tries + 1}
+        taken = {"due": now + timedelta(minutes=4**row.tries), "tries": row.tries + 1}
         connection.execute(update(notices).where(Notices.id == row.id).values(taken))
-    mail, values = board.settings.server.mail, {"state": SENT, "reason": ""}
+    mail, state, reason = board.settings.server.mail, SENT, ""
     try:
         if mail is not None and (letter := _letter(board, mail, row, now)):  # else it has gone from board.yaml
             _send(mail, letter)
-    except (DeliveryError, smtplib.SMTPException, OSError, ValueError, LookupError) as error:
-        is_told = isinstance(error, DeliveryError)
-        reason = str(error) if is_told else f"the mail was not accepted ({type(error).__name__})"
-        values = {"state": WAITING if row.tries < len(PAUSES) else GIVEN_UP, "reason": visible(reason)}
+    except DeliveryError as error:
+        reason = str(error)
+    except (smtplib.SMTPException, OSError, ValueError, LookupError) as error:
+        reason = f"the mail was not accepted ({type(error).__name__})"
+    if reason:
+        state = WAITING if row.tries + 1 < MAX_TRIES else GIVEN_UP
         logging.getLogger("geval").warning("geval: note: notice %s was not delivered: %s", row.number, reason)
     with queue.locking(board) as connection:
-        connection.execute(update(notices).where(Notices.id == row.id).values(values))
+        connection.execute(update(notices).where(Notices.id == row.id).values(state=state, reason=visible(reason)))
     return True
 
 

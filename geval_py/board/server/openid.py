@@ -42,7 +42,7 @@ async def start(request: Request) -> Response:
         return RedirectResponse(f"{server.path}/sign-in", 303)
     server.count_try(request, "sign-ins", STARTS_AN_HOUR)
     request.session.clear()
-    back = server.own_address(request, f"/sign-in/by/{provider.slug}/back")
+    back = f"{server.url}/sign-in/by/{provider.slug}/back"
     return await _asked(server, provider, lambda client: client.authorize_redirect(request, back))
 
 

@@ -9,19 +9,11 @@ from typing import Any
 from sqlalchemy import Row, select
 from starlette.responses import Response
 
-from geval_py.board.database.schema import (
-    FAILED,
-    Submissions,
-    Submitters,
-    audit,
-    pick,
-    rescorings,
-    submissions,
-    submitters,
-)
+from geval_py.board.database.schema import FAILED, Submissions, audit, pick, rescorings
 from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.extensions import extend, extensions
+from geval_py.board.operations.receipts import SUBMISSIONS
 from geval_py.board.people import accounts, teams
 from geval_py.board.people.accounts import A, Invitation, RefusedError
 from geval_py.board.people.schema import ORGANISER, ROLES, account_log
@@ -41,41 +33,28 @@ from geval_py.text import natural_order, words
 HOME, PEOPLE, SUBMITTED, SETTINGS = words("/organiser /organiser/people /organiser/submissions /organiser/settings")
 MAX_RESCORINGS = 5  # the latest
 PAGE_ROWS = 50  # of a list
-LOG_COLUMNS = words("moment who action subject detail")
+LOG = "moment who action subject detail"  # columns
 
 
 def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> dict[str, Any]:
-    """Return a page of the rows, searched and sorted by the query parameters q, sort and page.
+    """Return a page of the rows that have what the query parameter q searches for.
 
     It has the ``rows``, of ``total`` that have the searched ``words``, and an ``address`` of other pages.
     """
     query, url = visit.request.query_params, visit.request.url
-    searched, by = query.get("q", "").strip(), query.get("sort", "")
-
-    def text(row: Any, name: str) -> str:
-        return str(getattr(row, name) or "").casefold()
-
-    rows = [row for row in rows if any(searched.casefold() in text(row, name) for name in columns)]
-    if by in columns:
-        rows.sort(key=lambda row: natural_order(text(row, by)))
+    searched = query.get("q", "").strip()
+    text = searched.casefold()
+    rows = [row for row in rows if any(text in str(getattr(row, name) or "").casefold() for name in columns)]
     pages = -(-len(rows) // PAGE_ROWS) or 1
     number = min(number_in(query.get("page", "")) or 1, pages)
     return {
         "rows": rows[PAGE_ROWS * (number - 1) : PAGE_ROWS * number],
         "total": len(rows),
         "words": searched,
-        "by": by,
         "number": number,
         "pages": pages,
-        "address": lambda page=1, by=by: f"?{url.include_query_params(sort=by, page=page).query}",
+        "address": lambda page: f"?{url.include_query_params(page=page).query}",
     }
-
-
-def scores_of(visit: Visit, rows: Sequence[Row[Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return what the site shows of submissions, by their codes: scores, and places in a table."""
-    codes = [row.code for row in rows if row.code]
-    with disclosed(visit.board, visit.now) as connection:
-        return public_scores(connection, visit.board.settings, codes, visit.now)
 
 
 def number_in(text: str) -> int:
@@ -99,11 +78,16 @@ def home(visit: Visit) -> Response:
 
 def submitted(visit: Visit) -> Response:
     """List the submissions, the latest first."""
-    columns = pick(Submissions, "code arrived state withdrawn withdrawal reason remark")
-    query = select(*columns, Submitters.name.label("submitter")).join_from(submissions, submitters)
-    rows = visit.connection.execute(query.where(~Submissions.trial).order_by(Submissions.id.desc())).all()
+    rows = visit.connection.execute(SUBMISSIONS.where(~Submissions.trial).order_by(Submissions.id.desc())).all()
     page = listed(visit, rows, *words("code submitter state reason withdrawal remark"))
     return visit.page("organiser_submissions", "Submissions", listed=page, scores=scores_of(visit, page["rows"]))
+
+
+def scores_of(visit: Visit, rows: Sequence[Row[Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return what the site shows of submissions, by their codes: scores, and places in a table."""
+    codes = [row.code for row in rows if row.code]
+    with disclosed(visit.board, visit.now) as connection:
+        return public_scores(connection, visit.board.settings, codes, visit.now)
 
 
 def people(visit: Visit) -> Response:
@@ -114,45 +98,18 @@ def people(visit: Visit) -> Response:
     return visit.page("organiser_people", "People", listed=page, roles=ROLES, now=visit.now, everybody=everybody)
 
 
-def settings(visit: Visit) -> Response:
-    """Show the phases and the extensions of teams."""
-    phase, team = visit.board.settings.phase_of(visit.now), visit.request.query_params.get("team", "")
-    return visit.page(
-        "organiser_settings", "Settings", extensions=extensions(visit.connection), phase=phase, team=team
-    )
-
-
 def log_lines(visit: Visit) -> list[Row[Any]]:
     """Return the lines of the audit logs of the board and of its accounts, the latest first."""
-    board_log, people_log = (
-        select(*(table.c[name] for name in LOG_COLUMNS)).order_by(table.c.id) for table in (audit, account_log)
-    )
+    board_log, people_log = (select(*pick(table.c, LOG)).order_by(table.c.id) for table in (audit, account_log))
     people_log = people_log.where(account_log.c.board == visit.people.board)
     lines = [*visit.connection.execute(board_log), *visit.people.execute(people_log)]
     return sorted(lines, key=lambda line: line.moment)[::-1]
 
 
-def log(visit: Visit) -> Response:
-    """Show the audit log, the latest lines first."""
-    return visit.page("organiser_log", "Audit log", listed=listed(visit, log_lines(visit), *LOG_COLUMNS[1:]))
-
-
 def log_file(visit: Visit) -> Response:
     """Return the whole audit log as CSV."""
     lines = ((moment_text(line.moment), *line[1:]) for line in log_lines(visit))
-    return download(plain_table(LOG_COLUMNS, lines).csv(), "log.csv")
-
-
-def grades_file(visit: Visit) -> Response:
-    """Return the grades of a test and phase as CSV."""
-    query = visit.request.query_params
-    table = grades(visit.board, query.get("test") or None, phase=query.get("phase") or None, now=visit.now)
-    return download(table.csv(), "grades.csv")
-
-
-def alike(visit: Visit) -> Response:
-    """Show the outputs of different submitters that are much alike."""
-    return visit.page("alike", "Much alike", pairs=list(likenesses(visit.connection, visit.board.settings)))
+    return download(plain_table(words(LOG), lines).csv(), "log.csv")
 
 
 # Invitations
@@ -161,11 +118,11 @@ def alike(visit: Visit) -> Response:
 def invite(visit: Visit) -> Response:
     """Invite somebody, or make a new link for an account; the link is shown this once."""
     if label := visit.form["again"]:
-        return invited(visit, link_again(visit, accounts.account_named(visit.people, label)), PEOPLE)
+        return invited(visit, link_again(visit, accounts.account_named(visit.people, label)))
     values: dict[str, Any] = {key: visit.form[key] for key in words("name email role team")}
     others = submitter_names(visit.connection)
     made = accounts.invite(visit.people, now=visit.now, by=visit.account.id, others=others, **values)
-    return invited(visit, made, PEOPLE)
+    return invited(visit, made)
 
 
 def link_again(visit: Visit, account: accounts.Account) -> Invitation:
@@ -174,33 +131,29 @@ def link_again(visit: Visit, account: accounts.Account) -> Invitation:
     return Invitation(secret, account, "again")
 
 
-def invited(visit: Visit, made: Invitation, back: str = "") -> Response:
-    """Show the link of an invitation on a page that leads ``back``."""
+def invited(visit: Visit, made: Invitation) -> Response:
+    """Show the link of an invitation and, to an organiser, a note on the account."""
     visit.log("invited", made.account.label, made.detail)
-    link = visit.server.own_address(visit.request, f"/invitation/{made.secret}")
-    note = made.note.replace("\n ", ";") if back else ""
-    return visit.page("secret", "Invitation", secret=link, kind="link", back=back.removeprefix("/"), note=note)
+    note = made.note.replace("\n ", ";") if visit.account.role == ORGANISER else ""
+    link = f"{visit.server.url}/invitation/{made.secret}"
+    return visit.page("secret", "Invitation", secret=link, kind="link", note=note)
 
 
-def mail_again(visit: Visit) -> None:
+def mail_again(visit: Visit, name: str) -> None:
     """Let the worker mail new links to a person, or to all who never signed in."""
-    pending, name = accounts.all_accounts(visit.people, A.joined.is_(None), A.email != ""), visit.form["name"]
-    chosen = [account for account in pending if name in ("", account.label) and visit.board.settings.server.mail]
-    if not chosen:
+    pending = accounts.all_accounts(visit.people, A.joined.is_(None), A.email != "")
+    chosen = [account for account in pending if name in ("", account.label)]
+    if not chosen or visit.board.settings.server.mail is None:
         raise RefusedError("no pending invitation has an e-mail address")
-    address = visit.server.own_address(visit.request, "")
     for account in chosen:
-        visit.log("invited", account.label, "again, by mail")
-        notices.notify(visit.connection, account.id, {"by": visit.account.id, "address": address}, visit.now)
+        event = {"by": visit.account.id, "address": visit.server.url}
+        notices.notify(visit.connection, account.id, event, visit.now)
 
 
 def links_file(visit: Visit) -> Response:
     """Return new links for all who never signed in as a CSV file."""
     links = [link_again(visit, account) for account in accounts.all_accounts(visit.people, A.joined.is_(None))]
-    for link in links:
-        visit.log("invited", link.account.label, link.detail)
-    address = visit.server.own_address(visit.request, "")
-    return download(accounts.links_table(links, address).csv(), "links.csv")
+    return download(accounts.links_table(links, visit.server.url).csv(), "links.csv")
 
 
 # Other changes
@@ -219,24 +172,19 @@ def extend_team(visit: Visit) -> None:
         more, until = int(form["more"] or 0), moment_of(form["until"]) if form["until"] else None
     except ValueError as error:
         raise UsageError(message=str(error)) from None
-    values: dict[str, Any] = {"phase": form["phase"], "reason": form["reason"], "confirmed": form["sure"] == "yes"}
-    values["teams"] = accounts.teams_of(visit.people)
-    made = extend(visit.connection, settings, form["team"], until=until, more=more, now=visit.now, **values)
+    made = extend(
+        visit.connection,
+        settings,
+        form["team"],
+        phase=form["phase"],
+        until=until,
+        more=more,
+        reason=form["reason"],
+        now=visit.now,
+        confirmed=form["sure"] == "yes",
+        teams=accounts.teams_of(visit.people),
+    )
     visit.log("extend", form["team"], str(made))
-
-
-def close(visit: Visit, name: str) -> None:
-    """Close an account."""
-    account = accounts.account_named(visit.people, name)
-    if account.id == visit.account.id:
-        raise RefusedError("you cannot close your own account here")
-    accounts.close(visit.people, account, visit.now)
-
-
-def move(visit: Visit, name: str, team: str) -> None:
-    """Move an account to another team."""
-    account = accounts.account_named(visit.people, name)
-    accounts.move(visit.people, account, team, visit.now, submitter_names(visit.connection))
 
 
 def reopen(visit: Visit, name: str, email: str) -> None:
@@ -257,14 +205,33 @@ ROUTES = [
     route(HOME, home),
     route(SUBMITTED, submitted),
     route(PEOPLE, people),
-    route(SETTINGS, settings),
-    route("/organiser/log", log),
+    route(
+        SETTINGS,
+        lambda visit: visit.page(
+            "organiser_settings",
+            "Settings",
+            extensions=extensions(visit.connection),
+            phase=visit.board.settings.phase_of(visit.now),
+            team=visit.request.query_params.get("team", ""),
+        ),
+    ),
+    route(
+        "/organiser/log",
+        lambda visit: visit.page(
+            "organiser_log", "Audit log", listed=listed(visit, log_lines(visit), *words(LOG)[1:])
+        ),
+    ),
     route("/organiser/log.csv", log_file),
-    route("/organiser/grades.csv", grades_file),
-    route("/organiser/alike", alike),
+    route("/organiser/grades.csv", lambda visit: download(grades(visit.board, now=visit.now).csv(), "grades.csv")),
+    route(
+        "/organiser/alike",
+        lambda visit: visit.page(
+            "alike", "Much alike", pairs=list(likenesses(visit.connection, visit.board.settings))
+        ),
+    ),
     route("/organiser/invite", invite, ACCOUNTS),
-    route("/organiser/invite-again", mail_again, BOARD, PEOPLE),
-    route("/organiser/links.csv", links_file, ACCOUNTS),
+    route("/organiser/invite-again", mail_again, BOARD, PEOPLE, "name"),
+    route("/organiser/links.csv", links_file, ACCOUNTS, fields=""),
     route("/organiser/announce", announce, BOARD, HOME, "text"),
     route(
         "/organiser/take-back",
@@ -312,8 +279,28 @@ ROUTES = [
         "code remark",
     ),
     route("/organiser/extend", extend_team, BOARD, SETTINGS),
-    route("/organiser/close", close, ACCOUNTS, PEOPLE, "name", asks=True),
+    route(
+        "/organiser/close",
+        lambda visit, name: accounts.close(visit.people, accounts.account_named(visit.people, name), visit.now),
+        ACCOUNTS,
+        PEOPLE,
+        "name",
+        asks=True,
+    ),
     route("/organiser/open", reopen, ACCOUNTS, PEOPLE, "name email"),
-    route("/organiser/move", move, ACCOUNTS, PEOPLE, "name team", asks=True),
+    route(
+        "/organiser/move",
+        lambda visit, name, team: accounts.move(
+            visit.people,
+            accounts.account_named(visit.people, name),
+            team,
+            visit.now,
+            submitter_names(visit.connection),
+        ),
+        ACCOUNTS,
+        PEOPLE,
+        "name team",
+        asks=True,
+    ),
     route("/organiser/rename", rename, NEITHER, PEOPLE),
 ]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Row, update
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from geval_py.board.database.schema import Submissions
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.receipts import day_of, find_submission, quota_used
 from geval_py.board.operations.teams import team_id, team_settings
@@ -48,24 +47,23 @@ def quota_of(visit: Visit) -> dict[str, Any]:
 
 def me(visit: Visit) -> Response:
     """Show a team's uploads, quota, tokens and members, the phase that is open, and all by which one signs in."""
-    account, settings, connection, server = visit.account, visit.board.settings, visit.connection, visit.server
+    account, settings, connection = visit.account, visit.board.settings, visit.connection
     phases = team_settings(connection, settings, submitter(visit)).phases
     team_uploads = uploads.uploads_of(connection, submitter(visit))
-    nameable = set()
-    for upload in team_uploads if settings.finals else ():
-        if upload.code:
-            row = find_submission(connection, upload.code)
-            if not operations.final_problem(connection, settings, row, visit.now, undo=upload.is_final):
-                nameable.add(upload.code)
+    rows = {one.code: find_submission(connection, one.code) for one in team_uploads if settings.finals and one.code}
     return visit.page(
         "my_page",
         "My page",
         uploads=team_uploads,
         scores=scores_of(visit, team_uploads),
-        nameable=nameable,
+        nameable={
+            code
+            for code, row in rows.items()
+            if not operations.final_problem(connection, settings, row, visit.now, undo=row.final is not None)
+        },
         tokens=secrets.secrets_of(visit.people, secrets.TOKEN, visit.now, S.person == account.person),
         sessions=secrets.secrets_of(visit.people, secrets.SESSION, visit.now, S.person == account.person),
-        digests=[secrets.digest_of(visit.request.cookies.get(name, "")) for name in server.cookies],
+        digests=[secrets.digest_of(visit.request.cookies.get(name, "")) for name in visit.server.cookies],
         identities=sign_in.identities_of(visit.people, account),
         members=accounts.members_of(visit.people, account.team),
         quota=quota_of(visit),
@@ -73,12 +71,6 @@ def me(visit: Visit) -> Response:
         phase=next((phase for phase in phases if visit.now <= phase.until), None),
         endings=uploads.OUTPUT_ENDINGS,
     )
-
-
-def who(visit: Visit) -> Response:
-    """Return whose token a program has."""
-    account = visit.account
-    return JSONResponse({"name": account.name, "team": account.team, "role": account.role})
 
 
 # Uploads
@@ -135,39 +127,16 @@ def count_secret(visit: Visit) -> None:
 
 def new_token(visit: Visit) -> Response:
     """Make a token, and show it this once."""
-    scope = visit.form["scope"] or secrets.SUBMIT
     count_secret(visit)
-    secret = sign_in.make_token(visit.people, visit.account, now=visit.now, name=visit.form["name"], scope=scope)
+    secret = sign_in.make_token(visit.people, visit.account, now=visit.now, name=visit.form["name"])
     visit.log("made a token")
-    return visit.page("secret", "Token", secret=secret, kind=scope)
-
-
-def end_secret(visit: Visit) -> None:
-    """End a token or a session."""
-    is_theirs = (
-        S.id == number_in(visit.form["number"]),
-        S.person == visit.account.person,
-        S.kind != secrets.INVITATION,
-    )
-    if secrets.end_secrets(visit.people, *is_theirs):
-        visit.log("ended a token or session")
-
-
-def end_identity(visit: Visit) -> None:
-    """End signing in by an account of another site."""
-    accounts.disconnect(visit.people, visit.account, identities.c.id == number_in(visit.form["number"]))
-    visit.log("disconnected")
+    return visit.page("secret", "Token", secret=secret, kind="token", note="")
 
 
 def invite(visit: Visit) -> Response:
     """Invite somebody into a team, by its owner; the link is shown this once."""
     count_secret(visit)
     return invited(visit, accounts.invite_member(visit.people, visit.account, visit.form["name"], visit.now))
-
-
-def change_mail(visit: Visit, on: str) -> None:
-    """Turn mail about uploads on or off."""
-    visit.people.execute(update(table).where(A.id == visit.account.id).values(mailed=on != ""))
 
 
 def remove(visit: Visit) -> None:
@@ -195,39 +164,65 @@ def chosen_member(visit: Visit) -> Account:
     raise RefusedError("only the owner of a team can do this, to a member who does not own it")
 
 
-def check_submission(visit: Visit, code: str) -> None:
-    """Raise RefusedError unless a submission is of the team, and the account may change it."""
-    is_theirs = Submissions.code == code, Submissions.submitter_id == submitter(visit)
-    row = visit.connection.execute(select(Submissions.id).where(*is_theirs)).first()
-    if row is None or not visit.account.may_submit:
+def team_code(visit: Visit, code: str) -> str:
+    """Return the code of a submission of the team, by an account that may change it; raises RefusedError."""
+    row = find_submission(visit.connection, code)
+    if row.submitter_id != submitter(visit) or not visit.account.may_submit:
         raise RefusedError("this submission does not belong to your team")
-
-
-def name_final(visit: Visit, code: str, undo: str) -> None:
-    """Name a submission as final, or no longer."""
-    check_submission(visit, code)
-    operations.name_final(visit.connection, visit.board.settings, [code], visit.now, undo=undo != "")
-
-
-def withdraw(visit: Visit, code: str) -> None:
-    """Withdraw a submission, by its team."""
-    check_submission(visit, code)
-    operations.withdraw(visit.connection, visit.board.settings, code, BY_THE_TEAM, visit.now, by_team=True)
+    return str(row.code)
 
 
 ROUTES = [
     visited("/me", me),
     visited("/me/uploads/{number}", upload_page),
     visited("/me/uploads/{number}/receipt", receipt),
-    visited("/api/me", who, scope=secrets.READ),
+    visited(
+        "/api/me",
+        lambda visit: JSONResponse({name: getattr(visit.account, name) for name in ("name", "team", "role")}),
+        scope=secrets.READ,
+    ),
     visited("/api/uploads/{number}", upload_state, scope=secrets.READ),
     visited("/me/tokens", new_token, ACCOUNTS),
-    visited("/me/secrets/{number}", end_secret, ACCOUNTS),
-    visited("/me/identities/{number}", end_identity, ACCOUNTS),
+    visited(
+        "/me/end",
+        lambda visit, number: secrets.end_secrets(
+            visit.people,
+            S.id == number_in(number),
+            S.person == visit.account.person,
+            S.kind != secrets.INVITATION,
+        ),
+        ACCOUNTS,
+        fields="number",
+    ),
+    visited(
+        "/me/disconnect",
+        lambda visit, number: accounts.disconnect(visit.people, visit.account, identities.c.id == number_in(number)),
+        ACCOUNTS,
+        fields="number",
+    ),
     visited("/me/invitations", invite, ACCOUNTS),
-    visited("/me/mail", change_mail, ACCOUNTS, fields="on"),
+    visited(
+        "/me/mail",
+        lambda visit, on: visit.people.execute(update(table).where(A.id == visit.account.id).values(mailed=on != "")),
+        ACCOUNTS,
+        fields="on",
+    ),
     visited("/me/remove", remove, ACCOUNTS, asks=True),
     visited("/me/hand-over", hand_over, ACCOUNTS, asks=True),
-    visited("/me/final", name_final, BOARD, fields="code undo"),
-    visited("/me/withdraw", withdraw, BOARD, fields="code"),
+    visited(
+        "/me/final",
+        lambda visit, code, undo: operations.name_final(
+            visit.connection, visit.board.settings, [team_code(visit, code)], visit.now, undo=undo != ""
+        ),
+        BOARD,
+        fields="code undo",
+    ),
+    visited(
+        "/me/withdraw",
+        lambda visit, code: operations.withdraw(
+            visit.connection, visit.board.settings, team_code(visit, code), BY_THE_TEAM, visit.now, by_team=True
+        ),
+        BOARD,
+        fields="code",
+    ),
 ]

@@ -96,8 +96,8 @@ def test_ones_sessions_are_listed_and_ended(served):
         other.cookies.set("geval", secrets.issue(people, secrets.SESSION, account.person, served.clock()))
     page = anna.get("/me").text
     assert (page.count("This session, begun"), page.count("A session, begun")) == (1, 1)
-    form = re.search(r'action="/me/secrets/([0-9]+)"><p>A session', page)[1]
-    assert anna.post(f"/me/secrets/{form}").headers["location"] == "/me"
+    number = re.search(r'action="/me/end"><input type="hidden" name="number" value="([0-9]+)"><p>A session', page)[1]
+    assert anna.post("/me/end", data={"number": number}).headers["location"] == "/me"
     assert other.get("/me").headers["location"] == "/sign-in"
     assert anna.get("/me").status_code == 200
 

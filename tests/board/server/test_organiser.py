@@ -147,7 +147,6 @@ def test_without_mail_pending_invitations_are_a_file_of_new_links(served, organi
     ("extend", {"team": "eve", "more": "x", "reason": "x"}, 422, "invalid literal for int() with base 10: &#39;x&#39;"),
     ("extend", {"team": "eve", "more": "1", "reason": "x"}, 422, "there is no team `eve`"),
     ("close", {"name": "nobody"} | SURE, 403, "there is no account `nobody`"),
-    ("close", {"name": "olga"} | SURE, 403, "you cannot close your own account here"),
     ("invite", {"name": "eve", "role": "king"}, 422, "there is no role `king`"),
     ("invite", {"name": ""}, 422, ""),
 ])  # fmt: skip
@@ -162,7 +161,7 @@ def rows_of(page):
     return [re.sub("<.*?>", "", one) for one in re.findall("<th scope=.row..*?>(.*?)</th>", page.text)]
 
 
-def test_lists_are_searched_sorted_naturally_and_paged(served, organiser):
+def test_lists_are_searched_and_paged_people_in_natural_order(served, organiser):
     names = [f"team {number}" for number in range(1, 61)]
     with served.people() as people:
         for name in names:
@@ -173,10 +172,8 @@ def test_lists_are_searched_sorted_naturally_and_paged(served, organiser):
     assert rows_of(organiser.get(f"{HOME}/people?page=2")) == everybody[50:]
     assert rows_of(organiser.get(f"{HOME}/people?page=99")) == everybody[50:]
     assert rows_of(organiser.get(f"{HOME}/people?q=TEAM+5")) == ["team 5", *names[49:59]]
-    by_role = rows_of(organiser.get(f"{HOME}/people?sort=role"))
-    assert by_role[:3] == ["olga", "team 1", "team 2"]
-    page = organiser.get(f"{HOME}/log?q=team+5&sort=subject")
-    assert re.findall("=thing (team [0-9]+)", page.text) == ["team 5", *names[49:59]]
+    page = organiser.get(f"{HOME}/log?q=team+5")
+    assert re.findall("=thing (team [0-9]+)", page.text) == [*names[49:59][::-1], "team 5"]
     assert "11 lines" in page.text
     answer = organiser.get(f"{HOME}/log.csv")
     assert answer.headers["content-disposition"] == 'attachment; filename="log.csv"'

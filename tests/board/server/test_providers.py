@@ -111,7 +111,8 @@ def test_an_account_with_the_address_is_asked_for_first(school):
     assert come(again := school.browser(), "1").headers["location"] == "/me"
     page = anna.get("/me").text
     assert page.count("Disconnect") == 1
-    anna.post(f"/me/identities/{re.search('/me/identities/([0-9]+)', page)[1]}")
+    number = re.search('/me/disconnect"><input type="hidden" name="number" value="([0-9]+)"', page)[1]
+    anna.post("/me/disconnect", data={"number": number})
     assert again.get("/me").status_code == 200
     assert come(school.browser(), "1").status_code == 403
 

@@ -1,5 +1,6 @@
 """Strangers at the server's door, on a real connection: requests that are not HTTP, or too much of it."""
 
+import asyncio
 import io
 import lzma
 import re
@@ -19,7 +20,7 @@ from geval_py.board.database.schema import audit, submissions
 from geval_py.board.intake import sources
 from geval_py.board.people import secrets as people_secrets
 from geval_py.board.people.schema import account_log, secrets
-from geval_py.board.server import app, context, openid
+from geval_py.board.server import context, openid
 from geval_py.board.server.app import ROUTES
 
 GOOD = output("test-A", 0.5)
@@ -94,7 +95,7 @@ def test_a_head_beyond_measure(address, request_head):
 
 def test_a_chunked_body_ends_at_the_limit(served, address, token):
     """A sender who never says how much will come is cut off after the limit, and nothing of it stays."""
-    served.server.live.board = lambda: limited(served, 100_000)
+    served.server.board = lambda: limited(served, 100_000)
     chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
     answer = ask(address, PUT + token + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 30)
     assert statuses(answer)[:1] in ([413], [])  # [] if the connection was reset before the answer was read
@@ -117,11 +118,11 @@ def test_a_form_is_refused_before_its_body_comes(served, address, monkeypatch):
     reader, anna, bob = (served.signed_in(name, role=role) for name, role in
                          (("ron", "reader"), ("anna", "submitter"), ("bob", "submitter")))  # fmt: skip
     assert statuses(ask(address, UPLOAD + cookie(reader) + b"\r\n", seconds=20)) == [403]
-    monkeypatch.setattr(app, "RECEIVED_AT_ONCE", 1)
+    monkeypatch.setattr(served.server.receiving, "default_factory", lambda: asyncio.Semaphore(1))
     host, _, port = address.rpartition("/")[2].partition(":")
     with closing(socket.create_connection((host, int(port)), timeout=20)) as held:
         held.sendall(UPLOAD + cookie(anna) + b"\r\n" + FIELD)
-        while not served.server.receiving.total():
+        while not any(slots.locked() for slots in served.server.receiving.values()):
             time.sleep(0.01)
         assert statuses(ask(address, UPLOAD + cookie(anna) + b"\r\n", seconds=20)) == [429]
     set_keys(served.board, server="{uploads_an_hour: 1}")
@@ -143,7 +144,7 @@ def test_a_form_that_stalls_is_given_up(served, address, tmp_path, monkeypatch, 
     answer = ask(address, head + cookie(served.signed_in("anna")) + b"\r\n" + FIELD, seconds=20)
     assert statuses(answer) == [408]
     assert b"No data arrived for 0.3 seconds." in answer
-    assert served.server.receiving.total() == 0
+    assert all(slots._value == context.RECEIVED_AT_ONCE for slots in served.server.receiving.values())
     assert [one.name for one in (tmp_path / "place").iterdir()] == []
 
 
@@ -184,7 +185,7 @@ def test_no_address_has_a_number_beyond_the_database(served, caplog, digits):
     """Else each is an error that fills the log, also of somebody who is not signed in."""
     anna = served.signed_in("anna")
     for browser in (anna, served.browser()):
-        assert browser.post(f"/me/secrets/{'9' * digits}").status_code == 303
+        assert browser.post("/me/end", data={"number": "9" * digits}).status_code == 303
     olga = served.signed_in("olga", role="organiser")
     for values in ({"more": "9" * digits}, {"until": "9999-12-31T23:59:59-14:00"}):
         assert olga.post("/organiser/extend", data={"team": "anna", "reason": "ill", **values}).status_code == 422
@@ -235,9 +236,9 @@ def test_a_token_that_was_ended_is_not_used_again(served):
     assert program.get("/api/me").status_code == 200
     (number,) = served.rows(select(secrets.c.id).where(secrets.c.kind == people_secrets.TOKEN))
     bob = served.signed_in("bob")
-    assert bob.post(f"/me/secrets/{number}").status_code == 303
+    assert bob.post("/me/end", data={"number": number}).status_code == 303
     assert program.get("/api/me").status_code == 200, "another account's token is not bob's to end"
-    assert anna.post(f"/me/secrets/{number}").status_code == 303
+    assert anna.post("/me/end", data={"number": number}).status_code == 303
     assert program.get("/api/me").status_code == 401
     assert program.put("/upload/out.tsv?test=test-A", GOOD).status_code == 401
 
