@@ -28,6 +28,7 @@ from geval_py.board.database.store import Board, create_tables
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.identity import fingerprint, unopened_digest
 from geval_py.board.operations import creation, scheduler
+from geval_py.board.people import schema as people_schema
 from geval_py.board.references import references_of
 from geval_py.board.submission import FAILED, ReceivedFile, Result, digest_of
 
@@ -373,6 +374,7 @@ def clean(database):
     with Board("", None, database).engine.begin() as connection:
         for table in reversed(METADATA.sorted_tables):
             connection.execute(delete(table))
+        people_schema.METADATA.drop_all(connection)
         for table in METADATA.sorted_tables:
             if "id" in table.c and table.name != "board":
                 connection.exec_driver_sql(f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), 1, false)")
