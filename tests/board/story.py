@@ -93,8 +93,7 @@ def will_be_scored(run, arguments, settings, place):
     if not os.path.exists(os.path.join(place, PARCEL_FILE)):
         return None
     with open(os.path.join(place, PARCEL_FILE), encoding="ascii") as file:
-        parcel = json.load(file)
-    return None if parcel["digest"] in arguments["earlier"] else parcel["digest"]
+        return json.load(file)["digest"]
 
 
 def set_clock(patch, moment):

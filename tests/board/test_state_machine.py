@@ -401,6 +401,21 @@ def run(world, steps, *, is_long):
     return machine.counts
 
 
+def test_a_submission_that_a_rescoring_fails_is_not_scored_by_a_scan_of_the_same(tmp_path):
+    """The scan has found the same content scored, before the rescoring."""
+    world = World(tmp_path, ["board.sqlite", "board.sqlite"], None)
+    machine = type("OnThis", (BoardMachine,), {"world": world, "counts": Counter()})()
+    try:
+        machine.choose_rules(hours=[], quota=0, finals=0, split=True)
+        machine.add(name="Ann", content=3, as_what={}, form="folder", kill=None, inner=None)
+        machine.change_scores(answers=("ant", "bee", "cat", "ant"), metric="LogLossHashed")
+        machine.break_or_mend(jam="score")
+        machine.scan(sent=[("Ann", 3, "archive")], again=False, kill=None, inner=("rescore",))
+        assert [row.state for row in machine.model.submissions] == ["failed"]
+    finally:
+        world.close()
+
+
 @pytest.mark.filterwarnings("ignore:.*ServerCursor:pytest.PytestUnraisableExceptionWarning")  # of killed steps
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def test_a_board_does_what_the_model_says(kind, request, tmp_path):

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import asdict, replace
 from typing import Any
@@ -53,23 +53,14 @@ SETTINGS = words(
 CRASHES = words("SIGABRT SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")  # a program dies by itself
 
 
-def process_source(
-    source: str,
-    place: str,
-    settings: BoardSettings,
-    metrics: Sequence[str],
-    *,
-    earlier: Collection[str] = (),
-) -> Result:
+def process_source(source: str, place: str, settings: BoardSettings, metrics: Sequence[str]) -> Result:
     """Copy a submission's files from a folder, an archive or git+URL@BRANCH into a place, check and score them.
 
-    ``settings`` are those of the phase in which it arrived: it needs an output for one of the phase's tests. Nothing
-    is scored if its digest is one of ``earlier``.
+    ``settings`` are those of the phase in which it arrived: it needs an output for one of the phase's tests.
     """
     arguments = {
         "source": source if source.startswith(GIT) else os.path.abspath(source),
         "metrics": list(metrics),
-        "earlier": list(earlier),
     }
     result = run_in_sandbox(arguments, settings, place)
     with contextlib.suppress(FileNotFoundError), open(os.path.join(place, PARCEL_FILE), "rb") as file:

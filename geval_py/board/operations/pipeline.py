@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, true
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select
 
 from geval_py.board.database import schema
 from geval_py.board.database import store as database
@@ -105,8 +105,8 @@ class Attempt:
 def prepare(board: Board, attempt: Attempt, references: References, place: str) -> Attempt:
     """Receive, check and score a submission in an empty folder, which holds its files until it is stored.
 
-    Nothing is scored of a submission that is scored already. Raises RejectedError for a given submitter's name that
-    is not allowed; and as :func:`check_source` for what is no source.
+    Raises RejectedError for a given submitter's name that is not allowed; and as :func:`check_source` for what is no
+    source.
     """
     refusal = ""
     check_source(attempt.source, board.settings.transports)
@@ -123,11 +123,8 @@ def prepare(board: Board, attempt: Attempt, references: References, place: str) 
         if attempt.submitter is None and submitter is not None and submitter.name != name:
             similar = visible(submitter.name)
             raise UsageError(message=f"`{visible(name)}` is written like the submitter `{similar}`; rename it")
-        team_id = submitter and int(submitter.id)
-        settings = team_settings(connection, board.settings, team_id)
-        same, _ = sent_before(connection, settings, team_id, attempt.arrived, true())
-    earlier = [row.digest for row in same if row.state == SCORED]
-    result = process_source(attempt.source, place, settings.at(attempt.arrived), settings.metrics, earlier=earlier)
+        settings = team_settings(connection, board.settings, submitter and int(submitter.id))
+    result = process_source(attempt.source, place, settings.at(attempt.arrived), settings.metrics)
     if refusal and result.state == SCORED:
         result = replace(result, state=REJECTED, reason=refusal)
     return replace(attempt, name=name, unopened=unopened, references=references, result=result)

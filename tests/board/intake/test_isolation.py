@@ -238,15 +238,6 @@ def test_rejections_come_back_from_the_child(look):
     assert (result.state, result.reason, result.parcel) == ("rejected", reason, None)
 
 
-def test_nothing_is_scored_of_what_is_known(place, submission, settings):
-    source = submission({OUT: BIGRAM, "dev-0/out.tsv": BIGRAM})
-    first = process_source(source, place, settings, METRICS, earlier=["other"])
-    assert len(first.scored) == 4
-    empty(place)
-    result = process_source(source, place, settings, METRICS, earlier=[first.parcel.digest])
-    assert (result.state, result.scored, result.parcel.digest) == ("scored", (), first.parcel.digest)
-
-
 @pytest.mark.parametrize("ending", ["tar", "tar.xz"])
 def test_a_header_that_needs_more_memory_than_there_is(place, settings, tmp_path, ending):
     """tarfile reads the header of a long name whole, however long it is."""
