@@ -271,11 +271,11 @@ def table_options(*fields: str, **helps: str) -> OptionAdder:
     return lambda parser: config.add_options(parser, *fields, **helps)
 
 
-def one_of(*options: OptionAdder) -> OptionAdder:
-    """Return options of which a command takes only one."""
+def one_of(*options: OptionAdder, required: bool = False) -> OptionAdder:
+    """Return options of which a command takes only one, or needs one."""
 
     def add_all(parser: argparse._ActionsContainer) -> None:
-        group = parser.add_mutually_exclusive_group()
+        group = parser.add_mutually_exclusive_group(required=required)
         for add in options:
             add(group)
 

@@ -167,8 +167,8 @@ def _has_errors(outputs: Sequence[str]) -> bool:
     from geval_py.checking import problem_formats, rules, targets
     from geval_py.checking.check import check_targets
 
-    checked = [target for target in targets.find_targets(outputs) if isinstance(target, targets.Target)]
-    report = check_targets(checked, rules.select_rules(None), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
+    checked = targets.find_targets(outputs)
+    report = check_targets(checked, rules.select_rules(), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
     if report.status:
         sys.stderr.write(problem_formats.render(report, "text", width=width_of(sys.stderr)))
     return report.status > 0

@@ -66,8 +66,8 @@ def filled(board, submission, tmp_path):
     rescore(board, now=NOW)
     gone = add(board, str(submission("gone", 0.3)), now=NOW)
     change(board, moderating.withdraw, board.settings, gone.code, "it used the answers", NOW)
-    change(board, notices.announce, "test-B opens on Monday", NOW)
-    change(board, extend, board.settings, "bob", more=1, reason="ill", now=NOW)
+    change(board, notices.announce, board, "test-B opens on Monday", NOW)
+    change(board, extend, board, "bob", more=1, reason="ill", now=NOW)
     uploaded(board, tmp_path)
     return board
 

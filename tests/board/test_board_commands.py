@@ -154,7 +154,7 @@ def test_scan_and_status(there, submission, tmp_path):
     )
     code = rows[0][0]
     assert table.splitlines()[0] == (
-        f"{code}\tAnn \t2026-01-31T23:59:00Z\t--at\t\tscored\t-\t2026-01-31\t1\tit was scored\t"
+        f"{code}\tAnn \t2026-01-31T23:59:00Z\t--at\t\tscored\t\t2026-01-31\t1\tit was scored\t"
     )
     document = json.loads(there("board", "status", "board", "--format", "json")[1])
     assert [line["state"] for line in document["submissions"]] == ["scored", "rejected"]

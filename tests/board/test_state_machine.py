@@ -170,9 +170,14 @@ class BoardMachine(Machine):
         own = own or range(len(self.model.submissions))
         places = [own[place % len(own)] for place in places]
         codes, now = [self.codes[place] for place in places], self.now
+
+        def named(connection, settings, codes, now, undo):
+            for code in codes:
+                submissions.name_final(connection, settings, code, now, undo=undo)
+
         action = Action(
             "final",
-            partial(self.change, submissions.name_final, self.board.settings, codes, now, undo=undo),
+            lambda: self.change(named, self.board.settings, codes, now, undo=undo),
             after(lambda model: model.name_final(places, undo=undo)),
         )
         self.perform(action, kill)
@@ -269,7 +274,7 @@ class BoardMachine(Machine):
 
     @step(text=st.sampled_from(["hello", "*news*"]), kill=KILLS)
     def announce(self, text, kill):
-        act = partial(self.change, announce, text, self.now)
+        act = partial(self.change, announce, self.board, text, self.now)
         self.perform(Action("announce", act, after(lambda model: model.announce(text))), kill)
 
     @step(possible=lambda self: self.model.announced, place=ANY, kill=KILLS)

@@ -314,12 +314,14 @@ def test_a_list_of_people_is_invited(board, tmp_path):
         "board", "invite", board.folder, "--list", tmp_path / "people.csv", "--url", "https://board.example.org/"
     )
     head, *lines = out.splitlines()
-    assert head == "name,email,team,role,link"
-    assert [line.rpartition(",")[0] for line in lines] == ["Bob Smith,,Team 7,submitter", "cyd,,cyd,submitter"]
+    assert head == "name,email,team,role,student_id,link"
+    assert [line.rpartition(",")[0] for line in lines] == ["Bob Smith,,Team 7,submitter,", "cyd,,cyd,submitter,"]
     assert all(re.fullmatch(r".*,https://board\.example\.org/invitation/[\w-]{43}", line) for line in lines)
 
 
-MISSING = "Cannot read `{path}`: the column `name` is missing: its first line has `{head}`"
+MISSING = (
+    "Cannot read `{path}`: it needs the column `name`, or `First name` and `Last name`; its first line has `{head}`"
+)
 COLUMNS = "Cannot read `{path}`: line 2: it needs one value for each column"
 NO_NAME = "nobody in `{path}` was invited\n  line 2: the name `` has no visible letter"
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, insert, select
 
 from geval_py.board.database.schema import Submitters, exceptions, submitters
+from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import casefolded
-from geval_py.board.operations.teams import find_submitter, submitter_id
+from geval_py.board.operations.teams import submitter_id
+from geval_py.board.people.accounts import teams_of
+from geval_py.board.people.store import accounts_of
+from geval_py.board.people.teams import submitter_names
 from geval_py.board.ranking.order import bounds
-from geval_py.board.settings import AFTER, BoardSettings, moment_text
+from geval_py.board.settings import AFTER, moment_text
 from geval_py.errors import UsageError
 from geval_py.tables.numbers import counted
 from geval_py.text import visible
@@ -39,7 +42,7 @@ class Extension(NamedTuple):
 
 def extend(
     connection: Connection,
-    settings: BoardSettings,
+    board: Board,
     team: str,
     *,
     phase: str = "",
@@ -48,15 +51,15 @@ def extend(
     reason: str,
     now: datetime,
     confirmed: bool = False,
-    teams: Iterable[str] = (),
 ) -> Extension:
     """Extend a phase for a team, in place of what it was allowed before; without ``until`` and ``more``, end that.
 
-    A team of ``teams`` may have sent nothing yet. The default is the present phase or, after the last deadline, the
+    A team with accounts may have sent nothing yet. The default is the present phase or, after the last deadline, the
     last one. A submission that arrived meanwhile counts at once. Raises UsageError for an unknown team or phase, for
     a deadline that is not between that of the phase and the next one, and unless ``confirmed`` if the team could see
     the phase's private scores meanwhile.
     """
+    settings = board.settings
     names = [one for one in settings.phase_names if one != AFTER]
     current = settings.phase_of(now)
     phase = phase or (names[-1] if current == AFTER else current)
@@ -80,8 +83,9 @@ def extend(
             raise UsageError(
                 message=f"{public}, so the team may use them\n  to extend its deadline anyway, confirm (--yes)"
             )
-    row = find_submitter(connection, team)
-    names = [row.name] if row else [one for one in teams if casefolded(one) == casefolded(team)]
+    with accounts_of(board).reading() as people:
+        teams = [*submitter_names(connection), *teams_of(people)]
+    names = [name for name in teams if casefolded(name) == casefolded(team)]
     if not names:
         raise UsageError(message=f"there is no team `{visible(team)}`")
     key = {"submitter_id": submitter_id(connection, names[0]), "phase": phase}

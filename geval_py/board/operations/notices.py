@@ -25,16 +25,21 @@ MAX_ANNOUNCEMENT_LENGTH = 2000  # characters
 WAITING, SENT, GIVEN_UP = "waiting", "sent", "given up"  # states
 
 
-def announce(connection: Connection, text: str, now: datetime, accounts: Iterable[str] = ()) -> int:
-    """Put a text in Markdown on the first page and into the feed, and mail it to ``accounts``; return its number.
+def announce(connection: Connection, board: Board, text: str, now: datetime, *, mail: bool = False) -> int:
+    """Put a text in Markdown on the first page and into the feed, and ``mail`` it to all members; return its number.
 
     Raises UsageError.
     """
     text = text.strip()
     if not text or len(text) > MAX_ANNOUNCEMENT_LENGTH:
         raise UsageError(message=f"an announcement must have 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
-    for account in accounts:
-        notify(connection, account, {"announcement": text}, now)
+    if mail:
+        if board.settings.server.mail is None:
+            raise UsageError(message="the board sends no mail\n  set `mail` of `server` in board.yaml")
+        with accounts_of(board).reading() as people:
+            members = all_accounts(people)
+        for member in members:
+            notify(connection, member.id, {"announcement": text}, now)
     new = insert(announcements).values(moment=now, text=text).returning(announcements.c.id)
     return int(connection.execute(new).scalar_one())
 

@@ -40,8 +40,6 @@ from geval_py.errors import DataError, UsageError
 from geval_py.reading.files import naming
 from geval_py.text import visible
 
-NAMED, UNNAMED = "a final submission", "not a final submission"
-
 
 def add(
     board: Board,
@@ -242,25 +240,24 @@ def note(connection: Connection, code: str, remark: str) -> Receipt:
 
 
 def name_final(
-    connection: Connection, settings: BoardSettings, codes: Sequence[str], now: datetime, *, undo: bool = False
-) -> list[Receipt]:
-    """Name submissions as those by which the private part of a test ranks their submitters; return their receipts.
+    connection: Connection, settings: BoardSettings, code: str, now: datetime, *, undo: bool = False
+) -> Receipt:
+    """Name a submission as one of those by which the private part of a test ranks its submitter.
 
-    With ``undo`` they are that no longer.
+    With ``undo`` it is that no longer.
 
-    Raises UnknownCodeError, and UsageError if a submission cannot be final, if a submitter has named more than
+    Raises UnknownCodeError, and UsageError if the submission cannot be final, if the submitter has named more than
     board.yaml allows, and after the deadline.
     """
     if not settings.finals:
         raise UsageError(
             message="this board has no final submissions\n  to allow two, write `finals: 2` into board.yaml"
         )
-    rows = [find_submission(connection, code) for code in codes]
-    for row in rows:
-        if problem := final_problem(connection, settings, row, now, undo=undo):
-            raise UsageError(message=problem)
-        change_submission(connection, row.id, final=None if undo else row.final or now)
-    return [receipt_of(connection, row.id, UNNAMED if undo else NAMED) for row in rows]
+    row = find_submission(connection, code)
+    if problem := final_problem(connection, settings, row, now, undo=undo):
+        raise UsageError(message=problem)
+    change_submission(connection, row.id, final=None if undo else row.final or now)
+    return receipt_of(connection, row.id, "not a final submission" if undo else "a final submission")
 
 
 def final_problem(

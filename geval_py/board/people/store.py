@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, CursorResult, Executable, inspect
 
-from geval_py.board.database.store import Board, Database, StoreError, boards_in, place_of, store_errors
+from geval_py.board.database.store import Board, Database, boards_in, place_of, store_errors
 from geval_py.board.people.schema import METADATA
 from geval_py.board.settings import BoardSettings
 from geval_py.errors import GevalError, UsageError
@@ -110,11 +110,6 @@ def shared_accounts(folder: str) -> Database:
 
 def open_accounts(place: str) -> Database:
     """Open a database of accounts, which is made if it is not there; raises StoreError."""
-    try:
-        if "://" not in place and not os.path.exists(place):
-            os.close(os.open(place, os.O_CREAT, 0o600))
-    except OSError as error:
-        raise StoreError(path=place, reason=error.strerror or str(error)) from error
     database = AccountsDatabase(place)
     with store_errors(database.engine), database.engine.connect() as connection:
         is_new = not inspect(connection).has_table("accounts")

@@ -161,20 +161,19 @@ def links_file(visit: Visit) -> Response:
 
 def announce(visit: Visit, text: str) -> None:
     """Announce something to everybody, and mail it to all members if the box is checked."""
-    members = [account.id for account in accounts.all_accounts(visit.people)] if visit.form["mail"] == "yes" else []
-    notices.announce(visit.connection, text, visit.now, members)
+    notices.announce(visit.connection, visit.board, text, visit.now, mail=visit.form["mail"] == "yes")
 
 
 def extend_team(visit: Visit) -> None:
     """Extend a phase for a team."""
-    form, settings = visit.form, visit.board.settings
+    form = visit.form
     try:
         more, until = int(form["more"] or 0), moment_of(form["until"]) if form["until"] else None
     except ValueError as error:
         raise UsageError(message=str(error)) from None
     made = extend(
         visit.connection,
-        settings,
+        visit.board,
         form["team"],
         phase=form["phase"],
         until=until,
@@ -182,7 +181,6 @@ def extend_team(visit: Visit) -> None:
         reason=form["reason"],
         now=visit.now,
         confirmed=form["sure"] == "yes",
-        teams=accounts.teams_of(visit.people),
     )
     visit.log("extend", form["team"], str(made))
 

@@ -212,7 +212,7 @@ ROUTES = [
     visited(
         "/me/final",
         lambda visit, code, undo: operations.name_final(
-            visit.connection, visit.board.settings, [team_code(visit, code)], visit.now, undo=undo != ""
+            visit.connection, visit.board.settings, team_code(visit, code), visit.now, undo=undo != ""
         ),
         BOARD,
         fields="code undo",

@@ -18,7 +18,8 @@ EXAMPLES = """\
   geval board add --help                   what a command does, and its options
 """
 BOARD = option("board", metavar="BOARD", help="the board's folder")
-CODE = option("code", metavar="CODE", help="the submission's code, or its first characters")
+TEAMS = option("teams", nargs="+", metavar="TEAM", help="the name of a team, as on the leaderboard")
+REASON = option("--reason", default="", metavar="TEXT", help="the reason, which only the organiser sees")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from geval_py.board.database.store import Board
@@ -58,8 +58,7 @@ def run_show(args: argparse.Namespace) -> None:
         return
     shown = leaderboard.standings(board, args.test, phase=args.phase, by=args.by, now=now())
     if not shown.entries:
-        where = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
-        terminal.note(visible(f"there is no entry for {where}"))
+        terminal.note(visible(f"there is no entry for {shown.test}"))
     columns, digits = leaderboard.shown_columns(shown), shown.shown_digits
     if args.format == "text":
         columns = [column for column in columns if column.heading not in WIDE_COLUMNS]
@@ -127,10 +126,11 @@ def run_status(args: argparse.Namespace) -> None:
     with board.reading() as connection:
         queue = queue_status(connection, now())
         extended = [f"extended for {extension}" for extension in extensions(connection)]
-    lines = (*_summary(status), *extended, *(queue.lines() if any(asdict(queue).values()) else ()))
+    lines = (*_summary(status), *extended, *queue.lines())
     document = {**asdict(status), "queue": asdict(queue)}
-    shown = Result(document=document, people=status_table(status), lines=list(map(visible, lines)), as_tabs=True)
-    terminal.show(shown, args)
+    columns = words("code submitter arrived arrived_by phase state final day cost charge reason")
+    table = Table(named_columns(columns), list(map(itemgetter(*columns), status.submissions)))
+    terminal.show(Result(document=document, people=table, lines=list(map(visible, lines)), as_tabs=True), args)
 
 
 def _summary(status: Status) -> Iterator[str]:
@@ -150,13 +150,6 @@ def _summary(status: Status) -> Iterator[str]:
         yield f"warning: {moved}; submitters may use these"
     if failed := [one["code"] for one in status.submissions if one["state"] == FAILED]:
         yield f"failed: {some_of(failed, MAX_CODES)}; geval board scan --again or rescore --again tries them again"
-
-
-def status_table(status: Status) -> Table:
-    """Return a table of all submissions, in order of arrival."""
-    columns = words("code submitter arrived arrived_by phase state final day cost charge reason")
-    rows = [[str(one[name] if one[name] is not None else "-") for name in columns] for one in status.submissions]
-    return Table(named_columns(columns), rows)
 
 
 make_site_parser = parser_maker(

@@ -25,9 +25,10 @@ from geval_py.board.people.teams import disqualify, rename, submitter_names
 from geval_py.board.settings import read_text
 from geval_py.board.submission import RejectedError
 from geval_py.cli import terminal
-from geval_py.cli.board import BOARD, now, private_files
-from geval_py.cli.commands import option, parser_maker, switch
+from geval_py.cli.board import BOARD, REASON, TEAMS, now
+from geval_py.cli.commands import one_of, option, parser_maker, switch
 from geval_py.errors import GevalError, UnreadableFileError, UsageError
+from geval_py.reading.config import argument_type
 from geval_py.tables.numbers import counted
 from geval_py.text import named, visible, words
 
@@ -44,22 +45,17 @@ LIST_COLUMNS = {  # of a class list, as spreadsheets and learning platforms writ
     "student_id": words("studentid idnumber matriculationnumber matrikelnummer numeralbumu"),
 }
 PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
-OLD_SETTINGS = "boards.yaml"  # of earlier versions, beside several boards
-
-
-def networks(written: str) -> list[str]:
-    """Read addresses and networks with commas between; raises ArgumentTypeError."""
-    try:
-        return [str(ip_network(one.strip())) for one in written.split(",")]
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}; write it as 127.0.0.1 or 10.0.0.0/8") from None
-
-
 NAME = option("name", metavar="NAME", help="the name of the account")
 EMAIL = option("--email", default="", metavar="ADDRESS", help="the e-mail address, which identifies the person")
 ROLE = option("--role", choices=ROLES, default="", help="the role of the person (default: submitter)")
 URL = option("--url", default="", metavar="URL", help="the public address (default: that of board.yaml)")
-WORKERS = option("--workers", type=int, metavar="N", help="jobs at once (default: the number of cores)")
+WORKERS = option(
+    "--workers",
+    type=int,
+    default=os.cpu_count() or 1,
+    metavar="N",
+    help="jobs at once (default: the number of cores); 0: serve without a worker",
+)
 
 
 make_serve_parser = parser_maker(
@@ -78,16 +74,15 @@ make_serve_parser = parser_maker(
     switch("--shared", help="serve a folder that other users of this machine can read"),
     option(
         "--proxies",
-        type=networks,
+        type=argument_type(lambda written: [str(ip_network(network.strip())) for network in written.split(",")]),
         default=(),
         metavar="LIST",
         help="the addresses or networks of your reverse proxies, with commas, whose X-Forwarded-For is believed",
     ),
-    option("--workers", type=int, metavar="N", help="jobs at once; 0 for no worker (default: the number of cores)"),
+    WORKERS,
 )
 
 
-@private_files()
 def run_serve(args: argparse.Namespace) -> None:
     """Run ``geval board serve`` until it is interrupted; raises GevalError."""
     import uvicorn
@@ -98,9 +93,6 @@ def run_serve(args: argparse.Namespace) -> None:
 
     with TemporaryDirectory(prefix="geval-board-serve-", ignore_cleanup_errors=True) as place:
         local = f"http://{args.host}:{args.port}"
-        if os.path.exists(os.path.join(args.board, OLD_SETTINGS)):
-            hint = "write its `server` into each board.yaml, and give its `url` as --url"
-            raise UsageError(message=f"{named(os.path.join(args.board, OLD_SETTINGS))} is not read\n  {hint}")
         server = ServerContext(args.board, place, url=args.url, local=local)
         if not args.shared and sys.platform != "win32" and os.stat(args.board).st_mode & 0o007:
             hint = f"chmod 700 {visible(args.board)}, or allow it with --shared"
@@ -130,20 +122,18 @@ def run_serve(args: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _worker_beside(board: str, workers: int | None) -> Iterator[None]:
+def _worker_beside(board: str, workers: int) -> Iterator[None]:
     """Run a worker in a process of its own during the block; one that dies is followed by another.
 
-    Its standard input is a pipe from this process, so that it notices if this process is killed.
+    It ends with its standard input, a pipe from this process: also if this process is killed.
     """
-    more = [] if workers is None else ["--workers", str(workers)]
-    words = [sys.executable, "-I", "-c", PROGRAM, "board", "work", board, *more]
-    running: list[subprocess.Popen[bytes]] = []
+    words = [sys.executable, "-I", "-c", PROGRAM, "board", "work", board, "--workers", str(workers)]
+    reading, writing = os.pipe()
     ending = threading.Event()
 
     def keep() -> None:
         while not ending.is_set():
-            running[:] = [subprocess.Popen(words, stdin=subprocess.PIPE, env=os.environ | {WITH_SERVER: "1"})]
-            running[0].wait()
+            subprocess.run(words, stdin=reading, env=os.environ | {WITH_SERVER: "1"})
             ending.wait(RESTART_SECONDS)
 
     keeper = threading.Thread(target=keep, daemon=True)
@@ -152,10 +142,9 @@ def _worker_beside(board: str, workers: int | None) -> Iterator[None]:
         yield
     finally:
         ending.set()
-        while keeper.is_alive():  # it may be starting one
-            for one in running:
-                one.terminate()
-            keeper.join(0.2)
+        os.close(writing)
+        keeper.join()
+        os.close(reading)
 
 
 make_work_parser = parser_maker(
@@ -171,7 +160,6 @@ make_work_parser = parser_maker(
 )
 
 
-@private_files()
 def run_work(args: argparse.Namespace) -> None:
     """Run ``geval board work``; raises GevalError."""
     from geval_py.board.server.worker import Worker
@@ -190,7 +178,7 @@ def run_work(args: argparse.Namespace) -> None:
     finally:
         signal.signal(signal.SIGTERM, before)
     if args.once:
-        terminal.note("1 job done" if done == 1 else f"{done} jobs done")
+        terminal.note(f"{counted(done, 'job')} done")
 
 
 make_invite_parser = parser_maker(
@@ -212,7 +200,6 @@ make_invite_parser = parser_maker(
 )
 
 
-@private_files()
 def run_invite(args: argparse.Namespace) -> None:
     """Run ``geval board invite``; raises GevalError."""
     if bool(args.name) == bool(args.list):
@@ -319,8 +306,8 @@ def run_token(args: argparse.Namespace) -> None:
     """Run ``geval board token``; raises GevalError."""
     with accounts_of(Board.open(args.board)).writing() as people:
         account = accounts.account_named(people, args.name)
-        more = {"now": now(), "scope": args.scope, "days": args.days}
-        secret = sign_in.make_token(people, account, name="by the organiser", **more)
+        more = {"scope": args.scope, "days": args.days}
+        secret = sign_in.make_token(people, account, now=now(), name="by the organiser", **more)
         accounts.log(people, ORGANISER, "made a token", account.label, now=now())
     sys.stdout.write(f"{secret}\n")
 
@@ -345,6 +332,7 @@ def run_close(args: argparse.Namespace) -> None:
             accounts.log(people, ORGANISER, "closed", member.label, now=now())
         is_theirs = accounts.A.made_by.in_([member.id for member in members])
         invited = [f"`{visible(account.label)}`" for account in accounts.all_accounts(people, is_theirs)]
+    sys.stdout.writelines(f"{visible(member.label)} is closed\n" for member in members)
     if invited:
         terminal.note(f"still open, but invited by them: {', '.join(invited)}")
 
@@ -366,11 +354,11 @@ make_open_parser = parser_maker(
 
 def run_open(args: argparse.Namespace) -> None:
     """Run ``geval board open``; raises GevalError."""
-    changes = {"name": args.rename, "email": args.email, "role": args.role}
     with accounts_of(Board.open(args.board)).writing() as people:
         account = accounts.account_named(people, args.name, closed=True)
-        account = accounts.reopen(people, account, now(), **changes)
+        account = accounts.reopen(people, account, now(), name=args.rename, email=args.email, role=args.role)
         accounts.log(people, ORGANISER, "opened", account.label, now=now())
+    sys.stdout.write(f"{account}\n")
 
 
 make_team_parser = parser_maker(
@@ -382,19 +370,21 @@ make_team_parser = parser_maker(
 """,
     BOARD,
     option("team", metavar="TEAM", help="the name of the team"),
-    option("--rename", default="", metavar="NAME", help="give the team another name"),
-    option("--add", default="", metavar="NAME", help="move the account of this name into the team"),
+    one_of(
+        option("--rename", metavar="NAME", help="give the team another name"),
+        option("--add", metavar="NAME", help="move the account of this name into the team"),
+        required=True,
+    ),
 )
 
 
 def run_team(args: argparse.Namespace) -> None:
     """Run ``geval board team``; raises GevalError."""
-    if bool(args.rename) == bool(args.add):
-        raise UsageError(message="name one change: --rename NAME or --add NAME")
     board = Board.open(args.board)
     store = accounts_of(board)
-    if args.rename:
+    if args.rename is not None:
         rename(board, store, args.team, args.rename, now())
+        sys.stdout.write(f"{visible(args.team)} is now {visible(args.rename)}\n")
         return
     with board.reading() as connection:
         others = submitter_names(connection)
@@ -402,6 +392,7 @@ def run_team(args: argparse.Namespace) -> None:
         account = accounts.account_named(people, args.add)
         accounts.move(people, account, args.team, now(), others)
         accounts.log(people, ORGANISER, "moved", account.label, args.team, now=now())
+    sys.stdout.write(f"{visible(account.label)} is now in {visible(args.team)}\n")
 
 
 make_disqualify_parser = parser_maker(
@@ -411,8 +402,8 @@ make_disqualify_parser = parser_maker(
   geval board disqualify gazette-board "Team 7" "Team 8" --reason "copied each other's outputs"
 """,
     BOARD,
-    option("teams", nargs="+", metavar="TEAM", help="the name of a team, as on the leaderboard"),
-    option("--reason", required=True, metavar="TEXT", help="the reason, which only the organiser sees"),
+    TEAMS,
+    REASON,
 )
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
-from operator import attrgetter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, astuple
 
-from sqlalchemy import insert
+from sqlalchemy import Connection
 
-from geval_py.board.database.schema import DONE, FAILED, REFUSED, SCORED, Submissions, rescorings
+from geval_py.board.database.schema import FAILED, REFUSED, SCORED, Submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations import audit
 from geval_py.board.operations.notices import announce, take_back
@@ -19,11 +18,11 @@ from geval_py.board.operations.receipts import ARRIVED, NOW, WAYS, Receipt
 from geval_py.board.operations.submissions import add, name_final, note, restore, scan, withdraw
 from geval_py.board.people.schema import ORGANISER
 from geval_py.board.ranking.disclosure import changing
-from geval_py.board.settings import moment_of, moment_text
+from geval_py.board.settings import BoardSettings, moment_of, moment_text
 from geval_py.cli import terminal
-from geval_py.cli.board import BOARD, CODE, now
+from geval_py.cli.board import BOARD, REASON, TEAMS, now
 from geval_py.cli.commands import add_format, one_of, option, parser_maker, switch
-from geval_py.errors import DataError, UsageError
+from geval_py.errors import DataError
 from geval_py.reading.config import argument_type
 from geval_py.tables.formats import Result
 from geval_py.tables.numbers import counted
@@ -31,6 +30,7 @@ from geval_py.tables.table import Table, named_columns
 from geval_py.text import visible, words
 
 moment = argument_type(moment_of)
+AT = option("--at", type=moment, metavar="TIME", help="the time of arrival, with a time zone (default: now)")
 CODES = option("codes", nargs="+", metavar="CODE", help="a submission's code, or its first characters")
 
 
@@ -50,7 +50,7 @@ make_add_parser = parser_maker(
         metavar="NAME",
         help="the submitter (default: the name of the folder or archive; for a branch, its repository)",
     ),
-    option("--at", type=moment, metavar="TIME", help="the time of arrival, with a time zone (default: now)"),
+    AT,
     switch("--baseline", help="show it in the table without a place"),
     add_format,
     status="""\
@@ -86,7 +86,7 @@ make_scan_parser = parser_maker(
     BOARD,
     option("folder", metavar="FOLDER", help="the folder with the submissions"),
     one_of(
-        option("--at", type=moment, metavar="TIME", help="the time of arrival of all submissions, with a time zone"),
+        AT,
         option(
             "--arrived",
             choices=ARRIVED,
@@ -123,32 +123,40 @@ make_withdraw_parser = parser_maker(
 """,
     BOARD,
     CODES,
-    option("--reason", default="", metavar="TEXT", help="the reason, which only the organiser sees"),
+    REASON,
     switch("--undo", help="show them again"),
     add_format,
 )
 
 
 def run_withdraw(args: argparse.Namespace) -> None:
-    """Run ``geval board withdraw``; raises GevalError. After an error, nothing is withdrawn."""
+    """Run ``geval board withdraw``; raises GevalError."""
+
+    def mark(connection: Connection, settings: BoardSettings, code: str) -> Receipt:
+        if args.undo:
+            return restore(connection, code)
+        return withdraw(connection, settings, code, args.reason, now())
+
+    _mark(mark, args)
+
+
+def _mark(mark: Callable[[Connection, BoardSettings, str], Receipt], args: argparse.Namespace) -> None:
+    """Mark all submissions that are named, or after an error none, and show their receipts."""
     board = Board.open(args.board)
     with changing(board, now()) as connection:
-        receipts = [
-            restore(connection, code) if args.undo else withdraw(connection, board.settings, code, args.reason, now())
-            for code in args.codes
-        ]
+        receipts = [mark(connection, board.settings, code) for code in args.codes]
     _show_receipts(receipts, args)
 
 
 make_note_parser = parser_maker(
     "board note",
-    "Add a public remark to a submission.",
+    "Add a public remark to submissions.",
     """\
   geval board note gazette-board 3f2a90c1d7e4 "uses data that others had not"
   geval board note gazette-board 3f2a90c1d7e4 ""     removes the remark
 """,
     BOARD,
-    CODE,
+    CODES,
     option("remark", metavar="TEXT", help="the remark, which replaces an earlier one"),
     add_format,
 )
@@ -156,9 +164,7 @@ make_note_parser = parser_maker(
 
 def run_note(args: argparse.Namespace) -> None:
     """Run ``geval board note``; raises GevalError."""
-    with changing(Board.open(args.board), now()) as connection:
-        receipt = note(connection, args.code, args.remark)
-    _show_receipts([receipt], args)
+    _mark(lambda connection, _, code: note(connection, code, args.remark), args)
 
 
 make_announce_parser = parser_maker(
@@ -169,31 +175,24 @@ make_announce_parser = parser_maker(
   geval board announce gazette-board --remove 3
 """,
     BOARD,
-    option("text", nargs="?", metavar="TEXT", help="the announcement, in Markdown"),
-    option("--remove", type=int, metavar="N", help="remove the announcement with this number"),
+    one_of(
+        option("text", nargs="?", metavar="TEXT", help="the announcement, in Markdown"),
+        option("--remove", type=int, metavar="N", help="remove the announcement with this number"),
+        required=True,
+    ),
     switch("--mail", help="mail the announcement to all members who have an e-mail address"),
 )
 
 
 def run_announce(args: argparse.Namespace) -> None:
     """Run ``geval board announce``; raises GevalError."""
-    from geval_py.board.people.accounts import all_accounts
-    from geval_py.board.people.store import accounts_of
-
-    if (args.text is None) == (args.remove is None):
-        raise UsageError(message="give a text to announce, or --remove N to remove an announcement")
-    board, members = Board.open(args.board), []
-    if args.mail:
-        if board.settings.server.mail is None:
-            raise UsageError(message="the board sends no mail\n  set `mail` of `server` in board.yaml")
-        with accounts_of(board).reading() as people:
-            members = [one.id for one in all_accounts(people)]
+    board = Board.open(args.board)
     with changing(board, now()) as connection:
         if args.text is None:
             take_back(connection, args.remove)
             audit.log(connection, ORGANISER, "took back", str(args.remove), now=now())
         else:
-            number = announce(connection, args.text, now(), members)
+            number = announce(connection, board, args.text, now(), mail=args.mail)
             audit.log(connection, ORGANISER, "announced", args.text, now=now())
             sys.stdout.write(f"{number}\n")
 
@@ -207,11 +206,11 @@ make_extend_parser = parser_maker(
   geval board extend gazette-board "Team 7" --reason "a mistake"     ends it
 """,
     BOARD,
-    option("teams", nargs="+", metavar="TEAM", help="the name of a team, as on the leaderboard"),
+    TEAMS,
     option("--until", type=moment, metavar="TIME", help="the teams' deadline, with a time zone"),
     option("--more", type=int, default=0, metavar="N", help="submissions a day beyond the daily limit"),
     option("--phase", default="", metavar="NAME", help="the phase (default: the current one, or the last)"),
-    option("--reason", required=True, metavar="TEXT", help="the reason, which only the organiser sees"),
+    REASON,
     switch("--yes", help="extend the deadline even if private scores have been shown"),
 )
 
@@ -219,19 +218,14 @@ make_extend_parser = parser_maker(
 def run_extend(args: argparse.Namespace) -> None:
     """Run ``geval board extend``: all teams, or none; raises GevalError."""
     from geval_py.board.operations.extensions import extend
-    from geval_py.board.people.accounts import teams_of
-    from geval_py.board.people.store import accounts_of
 
     board = Board.open(args.board)
     values = {name: getattr(args, name) for name in words("until more phase reason")}
-    with accounts_of(board).reading() as people:
-        teams, extended = teams_of(people), []
     with changing(board, now()) as connection:
-        for team in args.teams:
-            values |= {"teams": teams, "now": now(), "confirmed": args.yes}
-            extended.append(extend(connection, board.settings, team, **values))
-            audit.log(connection, ORGANISER, "extended", extended[-1].team, str(extended[-1]), now=now())
-    sys.stdout.writelines(f"{one}\n" for one in extended)
+        extensions = [extend(connection, board, team, **values, now=now(), confirmed=args.yes) for team in args.teams]
+        for extension in extensions:
+            audit.log(connection, ORGANISER, "extended", extension.team, str(extension), now=now())
+    sys.stdout.writelines(f"{extension}\n" for extension in extensions)
 
 
 make_final_parser = parser_maker(
@@ -250,10 +244,7 @@ make_final_parser = parser_maker(
 
 def run_final(args: argparse.Namespace) -> None:
     """Run ``geval board final``; raises GevalError."""
-    board = Board.open(args.board)
-    with changing(board, now()) as connection:
-        receipts = name_final(connection, board.settings, args.codes, now(), undo=args.undo)
-    _show_receipts(receipts, args)
+    _mark(lambda connection, settings, code: name_final(connection, settings, code, now(), undo=args.undo), args)
 
 
 def _show_receipts(receipts: Sequence[Receipt], args: argparse.Namespace, *, as_list: bool = False) -> None:
@@ -262,7 +253,7 @@ def _show_receipts(receipts: Sequence[Receipt], args: argparse.Namespace, *, as_
         if receipts:
             terminal.say("\n".join(map(receipt_text, receipts)).removesuffix("\n"))
         return
-    rows = [(one.code or None, one.state, one.submitter, one.name, one.reason or one.note) for one in receipts]
+    rows = [(one.code, one.state, one.submitter, one.name, one.reason or one.note) for one in receipts]
     table = Table(named_columns(words("code state submitter name reason")), rows)
     document = {"receipts": [receipt.document() for receipt in receipts]}
     terminal.show(Result(document=document, people=table, as_tabs=True), args)
@@ -306,31 +297,22 @@ def run_rescore(args: argparse.Namespace) -> None:
     from geval_py.board.server.worker import Worker
 
     board, tried = Board.open(args.board), 0
-    if args.again:
+    if args.again and not args.dry_run:
         with board.writing() as connection:
             tried = queue.try_again(connection, now(), Submissions.state.in_(UNSCORED))
-            if args.dry_run:
-                connection.rollback()
-        if tried and not args.dry_run:
+        if tried:
             Worker(args.board, clock=now).run(until_idle=True)
     with terminal.ProgressBar("scoring again", unit="items") as progress:
         rescored = rescore(board, now=now(), dry_run=args.dry_run, again=args.again, progress=progress)
-    lines = list(rescored.lines(dry_run=args.dry_run))
-    if tried:
-        lines.append(f"{'to be tried' if args.dry_run else 'tried'} again: {counted(tried, 'submission')}")
-    lines = [visible(line) for line in lines]
     with board.writing() as connection:
-        values = {"who": ORGANISER, "dry": args.dry_run, "state": DONE, "reason": "\n".join(lines)}
-        connection.execute(insert(rescorings).values(**values, arrived=now(), due=now(), ended=now()))
         audit.log(connection, ORGANISER, "rescored", "dry run" if args.dry_run else "", now=now())
-    document = {
-        "outdated": [asdict(one) for one in rescored.outdated],
-        "changes": [asdict(one) for one in rescored.changes],
-        "receipts": [receipt.document() for receipt in rescored.receipts],
-    }
-    names = words("test phase submitter entry before after")
-    table = Table(named_columns(names), list(map(attrgetter(*names), rescored.changes)))
+    lines = list(map(visible, rescored.lines(dry_run=args.dry_run)))
+    if tried:
+        lines.append(f"tried again: {counted(tried, 'submission')}")
     if args.format == "text":
         terminal.say("\n".join(lines))
-    else:
-        terminal.show(Result(document=document, people=table, lines=lines), args)
+        return
+    document = asdict(rescored) | {"receipts": [receipt.document() for receipt in rescored.receipts]}
+    columns = named_columns(words("test phase submitter entry before after"))
+    table = Table(columns, list(map(astuple, rescored.changes)))
+    terminal.show(Result(document=document, people=table, lines=lines), args)

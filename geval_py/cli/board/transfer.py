@@ -15,6 +15,11 @@ from geval_py.errors import UsageError
 from geval_py.reading.splits import advice_on_documents
 from geval_py.text import named
 
+DATABASE = option(
+    "--database", metavar="URL", help="an empty PostgreSQL database, by its URL, or a file (default: board.sqlite)"
+)
+FILE = option("file", metavar="FILE", help="the archive, compressed by its ending: .tar, .tar.zst, .tar.xz")
+
 make_init_parser = parser_maker(
     "board init",
     "Create a board: a board.yaml that explains every setting, and a database for the submissions.",
@@ -30,7 +35,7 @@ make_init_parser = parser_maker(
         metavar="DIR",
         help="the folder with test-A/expected.tsv (default: the challenge, if it is there)",
     ),
-    option("--database", metavar="URL", help="a PostgreSQL URL, or a file beside board.yaml (default: board.sqlite)"),
+    DATABASE,
     option("--title", metavar="TEXT", help="the title of the pages (default: the challenge's title)"),
 )
 
@@ -62,7 +67,7 @@ make_backup_parser = parser_maker(
   geval board backup gazette-board gazette-board.tar.zst
 """,
     BOARD,
-    option("file", metavar="FILE", help="the archive, compressed by its ending: .tar, .tar.zst, .tar.xz"),
+    FILE,
     switch("--force", help="overwrite an existing archive"),
 )
 
@@ -84,8 +89,8 @@ make_restore_parser = parser_maker(
   geval board restore gazette-board gazette-board.tar.zst --database postgresql://board@db.example.org/gazette
 """,
     BOARD,
-    option("file", metavar="FILE", help="the archive"),
-    option("--database", metavar="URL", help="an empty PostgreSQL database for a single board (default: a file)"),
+    FILE,
+    DATABASE,
 )
 
 

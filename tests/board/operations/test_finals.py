@@ -40,7 +40,10 @@ def four(rows):
 
 
 def final(rows, *codes, now=OPEN, undo=False):
-    return change(rows.board, name_final, rows.board.settings, codes, now, moment=now, undo=undo)
+    def named(connection):
+        return [name_final(connection, rows.board.settings, code, now, undo=undo) for code in codes]
+
+    return change(rows.board, named, moment=now)
 
 
 def ranked(rows, now=OVER):

@@ -150,7 +150,7 @@ def test_where_nothing_is_it_says_so(tmp_path, capsys):
     Rows(tmp_path, **keys)
     write_settings(tmp_path, **keys)
     assert commands.run(["board", "show", str(tmp_path)]) == 0
-    assert capsys.readouterr().err == ("geval: note: there is no entry for test-A in last\n")
+    assert capsys.readouterr().err == ("geval: note: there is no entry for test-A\n")
 
 
 @pytest.mark.parametrize(("words", "message"), [

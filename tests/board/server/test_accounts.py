@@ -107,15 +107,16 @@ def test_the_organiser_is_told_of_an_account_and_changes_it_only_after_closing_i
     assert [team(one) for one in (anna, thief, opened(served, link))] == ["", "", "anna"]
     folder = served.board.folder
     assert geval("board", "open", folder, "anna") == (1, "", f"geval: {account}\n  to change it, close it first\n")
-    assert geval("board", "close", folder, "anna") == (0, "", "")
+    assert geval("board", "close", folder, "anna") == (0, "anna is closed\n", "")
     closed = f"geval: {account}, closed on 2027-01-10\n  open it again with geval board open\n"
     assert [invite("anna"), invite("anna", *differing)] == [(1, "", closed)] * 2
     changes = ["--email", "anna@uni.example", "--role", "reader", "--rename", "Anna Nowak"]
-    assert geval("board", "open", folder, "anna", *changes) == (0, "", "")
+    status, opened_again, _ = geval("board", "open", folder, "anna", *changes)
     changed = account.replace("`anna` has", "`Anna Nowak` has").replace(
         "submitter, team `anna`", "reader, team `anna`"
     )
     changed = changed.replace(", made", ", anna@uni.example, made")
+    assert (status, opened_again) == (0, f"{changed}\n")
     assert (
         invite("anna", "--email", "ANNA@uni.example")[2]
         == f"geval: {changed}\n  it differs from what you give: {refused}"
@@ -135,7 +136,7 @@ def test_the_organiser_is_told_of_an_account_and_changes_it_only_after_closing_i
 def test_an_account_that_is_opened_takes_nothing_of_others(served, invite, geval, changes, reason):
     served.invite("bob", email="bob@uni.example")
     served.invite("anna")
-    assert geval("board", "close", served.board.folder, "anna") == (0, "", "")
+    assert geval("board", "close", served.board.folder, "anna")[0] == 0
     status, _, told = geval("board", "open", served.board.folder, "anna", *changes)
     assert (status, told) == (2 if "e-mail" in reason else 1, f"geval: {reason}\n")
 
@@ -144,7 +145,7 @@ def test_who_has_the_account_of_another_address_keeps_nothing_of_it(served, invi
     """A token that was made before the organiser corrected the address ends."""
     program = served.token("anna")
     assert geval("board", "close", served.board.folder, "anna")[0] == 0
-    assert geval("board", "open", served.board.folder, "anna", "--email", "anna@uni.example") == (0, "", "")
+    assert geval("board", "open", served.board.folder, "anna", "--email", "anna@uni.example")[0] == 0
     assert invite("anna", "--email", "anna@uni.example")[0] == 0
     assert program.get("/api/me").status_code == 401
 
@@ -224,7 +225,7 @@ def test_no_member_of_a_team_is_shown_by_the_name_of_somebody_else(served, geval
     answer = mallory.post("/me/invitations", data={"name": "Jan"})
     reason = "`Jan (2)` is or looks like the account `Jan (2)`; give a name that differs more"
     assert (answer.status_code, reason in answer.text) == (403, True)
-    assert geval("board", "close", served.board.folder, "Jan (2)") == (0, "", "")
+    assert geval("board", "close", served.board.folder, "Jan (2)") == (0, "Jan (2) is closed\n", "")
     assert team(jan) == ""
     invited(mallory, "Ola")
     status, _, told = invite("Ola (2)")
@@ -254,15 +255,18 @@ def test_a_ban_holds_and_is_undone(served, geval):
     folder, mallory = served.board.folder, served.signed_in("mallory", team="Team M")
     puppet, link = opened(served, invited(mallory, "puppet")), invited(mallory, "later")
     note = "geval: note: still open, but invited by them: `later (Team M)`, `puppet (Team M)`\n"
-    assert geval("board", "close", folder, "mallory") == (0, "", note)
+    assert geval("board", "close", folder, "mallory") == (0, "mallory (Team M) is closed\n", note)
     assert team(mallory) == ""
     assert served.browser().post(link).status_code == 403
-    assert geval("board", "close", folder, "later (team m)", "puppet (Team M)") == (0, "", "")
+    told = "later (Team M) is closed\npuppet (Team M) is closed\n"
+    assert geval("board", "close", folder, "later (team m)", "puppet (Team M)") == (0, told, "")
     assert team(puppet) == ""
     closed = "made by an organiser on 2027-01-10, closed on 2027-01-10\n  open it again with geval board open\n"
     words = ["board", "invite", folder, "mallory", "--url", ADDRESS]
     assert geval(*words) == (1, "", f"geval: `mallory` has an account: submitter, team `Team M`, {closed}")
-    assert geval("board", "open", folder, "mallory") == (0, "", "")
+    open_again = "made by an organiser on 2027-01-10\n"
+    told = f"`mallory` has an account: submitter, team `Team M`, {open_again}"
+    assert geval("board", "open", folder, "mallory") == (0, told, "")
     again = opened(served, geval(*words)[1])
     answer = again.post("/me/invitations", data={"name": "later"})
     assert (answer.status_code, "your team has a member `later` already" in answer.text) == (403, True)

@@ -87,7 +87,7 @@ def test_a_removed_member_loses_access_at_once(served, geval):
     assert anna.get(f"/api/uploads/{upload}").json()["state"] == "scored"
     assert places(served) == [(1, "Team 7")]
     assert "bob" not in anna.get("/me").text
-    assert geval("board", "open", served.board.folder, "bob (Team 7)") == (0, "", "")
+    assert geval("board", "open", served.board.folder, "bob (Team 7)")[0] == 0
     with served.people() as here:
         link = people.new_link(here, people.account_named(here, "bob (Team 7)"), served.clock())
     assert team(opened(served, f"/invitation/{link}")) == "Team 7"
@@ -134,7 +134,7 @@ def test_a_member_leaves_and_somebody_owns_the_team_still(served, geval):
     assert owners(served) == (set(), set())
     with pytest.raises(people.RefusedError, match="open it again with geval board open"):
         served.invite("anna", team="Team 7")
-    assert geval("board", "open", served.board.folder, "anna (Team 7)") == (0, "", "")
+    assert geval("board", "open", served.board.folder, "anna (Team 7)")[0] == 0
     assert team(opened(served, served.invite("anna", team="Team 7"))) == "Team 7"
     assert owners(served) == ({"anna"}, {"anna"})
 
@@ -177,10 +177,10 @@ def test_a_renamed_team_keeps_all_it_has(served, change):
     program.put(OUT, GOOD)
     served.work()
     served.signed_in("eve", team="Team 8")
-    assert change("anna", "--rename", "The Annas") == (0, "", "")
+    assert change("anna", "--rename", "The Annas") == (0, "anna is now The Annas\n", "")
     assert program.get("/api/me").json()["team"] == "The Annas"
     assert places(served) == [(1, "The Annas")]
-    assert change("The Annas", "--rename", "THE ANNAS") == (0, "", "")
+    assert change("The Annas", "--rename", "THE ANNAS") == (0, "The Annas is now THE ANNAS\n", "")
     assert log(served)[-1] == ("organiser", "renamed", "The Annas", "THE ANNAS")
     refused = [
         change("the annas", "--rename", name)[2]
@@ -209,7 +209,7 @@ def test_a_renaming_that_is_killed_is_finished_by_repeating_it(served, change, m
         patch.setattr(f"geval_py.board.people.{module}.{step}", killed)
         with pytest.raises(RuntimeError):
             change("anna", "--rename", "The Annas")
-    assert change("anna", "--rename", "The Annas") == (0, "", "")
+    assert change("anna", "--rename", "The Annas") == (0, "anna is now The Annas\n", "")
     assert change("anna", "--rename", "The Annas")[2] == "geval: there is no team `anna`\n"
     assert program.get("/api/me").json()["team"] == "The Annas"
     assert places(served) == [(1, "The Annas")]
@@ -242,7 +242,7 @@ def test_a_person_is_moved_with_their_tokens_and_without_the_submissions(served,
     program = program_of(served, bob)
     upload = program.put(OUT, GOOD).json()["number"]
     served.work()
-    assert change("Team 8", "--add", "bob (Team 7)") == (0, "", "")
+    assert change("Team 8", "--add", "bob (Team 7)") == (0, "bob (Team 7) is now in Team 8\n", "")
     assert program.get("/api/me").json()["team"] == "Team 8"
     assert [one.get(f"/api/uploads/{upload}").status_code for one in (program, anna)] == [404, 200]
     assert owners(served)[0] == {"anna", "bob"}
@@ -274,7 +274,11 @@ def test_the_organiser_moves_people_and_renames_teams_on_the_page(served):
 
 def test_a_team_is_renamed_on_one_board_alone(several, geval):
     anna = several.signed_in("anna", team="Team 7")
-    assert geval("board", "team", f"{several.folder}/gap", "Team 7", "--rename", "Seven") == (0, "", "")
+    assert geval("board", "team", f"{several.folder}/gap", "Team 7", "--rename", "Seven") == (
+        0,
+        "Team 7 is now Seven\n",
+        "",
+    )
     teams = [anna.get(f"/course/{board}/api/me").json()["team"] for board in ("gap", "bible")]
     assert teams == ["Seven", "Team 7"]
 

@@ -311,7 +311,9 @@ def test_announcements_on_the_command_line(served, geval):
     assert geval("board", "announce", folder, "See [the rules](https://example.org/rules).") == (0, "2\n", "")
     assert geval("board", "announce", folder, "--remove", "1") == (0, "", "")
     assert geval("board", "announce", folder, "--remove", "1") == (2, "", "geval: there is no announcement 1\n")
-    neither = "geval: give a text to announce, or --remove N to remove an announcement\n"
+    neither = (
+        "geval: one of the arguments TEXT --remove is required\n  geval board announce --help shows the options\n"
+    )
     assert geval("board", "announce", folder) == (2, "", neither)
     assert (
         '<a href="https://example.org/rules" rel="nofollow noopener">the rules</a>' in served.browser().get("/").text

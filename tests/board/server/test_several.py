@@ -46,13 +46,6 @@ def rows(board, query):
         return connection.execute(query).all()
 
 
-def test_settings_of_earlier_versions_are_refused(folder, geval):
-    (folder / "boards.yaml").write_text("title: Course\n")
-    status, _, err = geval("board", "serve", str(folder), "--shared")
-    hint = "write its `server` into each board.yaml, and give its `url` as --url"
-    assert (status, err) == (2, f"geval: `{folder}/boards.yaml` is not read\n  {hint}\n")
-
-
 def test_the_organiser_sees_an_error_in_board_yaml(several):
     olga = several.signed_in("olga", role="organiser")
     path = f"{several.folder}/gap/board.yaml"
