@@ -163,8 +163,7 @@ class QueueStatus:
 
     def lines(self) -> Iterator[str]:
         """Yield sentences about it for a terminal."""
-        if self.waiting or self.leased:
-            yield f"queue: {self.waiting} waiting, {self.leased} running"
+        yield f"queue: {self.waiting} waiting, {self.leased} running"
         if self.waiting:
             yield f"the oldest job has waited for {self.oldest_seconds:.0f} seconds"
         if self.expired:

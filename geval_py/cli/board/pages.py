@@ -126,11 +126,10 @@ def run_status(args: argparse.Namespace) -> None:
     with board.reading() as connection:
         queue = queue_status(connection, now())
         extended = [f"extended for {extension}" for extension in extensions(connection)]
-    lines = (*_summary(status), *extended, *queue.lines())
+    lines = (*_summary(status), *extended, *(queue.lines() if any(asdict(queue).values()) else ()))
     document = {**asdict(status), "queue": asdict(queue)}
-    columns = words("code submitter arrived arrived_by phase state final day cost charge reason")
-    table = Table(named_columns(columns), list(map(itemgetter(*columns), status.submissions)))
-    terminal.show(Result(document=document, people=table, lines=list(map(visible, lines)), as_tabs=True), args)
+    shown = Result(document=document, people=status_table(status), lines=list(map(visible, lines)), as_tabs=True)
+    terminal.show(shown, args)
 
 
 def _summary(status: Status) -> Iterator[str]:
@@ -150,6 +149,12 @@ def _summary(status: Status) -> Iterator[str]:
         yield f"warning: {moved}; submitters may use these"
     if failed := [one["code"] for one in status.submissions if one["state"] == FAILED]:
         yield f"failed: {some_of(failed, MAX_CODES)}; geval board scan --again or rescore --again tries them again"
+
+
+def status_table(status: Status) -> Table:
+    """Return a table of all submissions, in order of arrival."""
+    columns = words("code submitter arrived arrived_by phase state final day cost charge reason")
+    return Table(named_columns(columns), list(map(itemgetter(*columns), status.submissions)))
 
 
 make_site_parser = parser_maker(

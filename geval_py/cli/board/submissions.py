@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, astuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, insert
 
-from geval_py.board.database.schema import FAILED, REFUSED, SCORED, Submissions
+from geval_py.board.database.schema import DONE, FAILED, REFUSED, SCORED, Submissions, rescorings
 from geval_py.board.database.store import Board
 from geval_py.board.operations import audit
 from geval_py.board.operations.notices import announce, take_back
@@ -304,11 +304,13 @@ def run_rescore(args: argparse.Namespace) -> None:
             Worker(args.board, clock=now).run(until_idle=True)
     with terminal.ProgressBar("scoring again", unit="items") as progress:
         rescored = rescore(board, now=now(), dry_run=args.dry_run, again=args.again, progress=progress)
-    with board.writing() as connection:
-        audit.log(connection, ORGANISER, "rescored", "dry run" if args.dry_run else "", now=now())
     lines = list(map(visible, rescored.lines(dry_run=args.dry_run)))
     if tried:
         lines.append(f"tried again: {counted(tried, 'submission')}")
+    with board.writing() as connection:
+        values = {"who": ORGANISER, "dry": args.dry_run, "state": DONE, "reason": "\n".join(lines)}
+        connection.execute(insert(rescorings).values(**values, arrived=now(), due=now(), ended=now()))
+        audit.log(connection, ORGANISER, "rescored", "dry run" if args.dry_run else "", now=now())
     if args.format == "text":
         terminal.say("\n".join(lines))
         return

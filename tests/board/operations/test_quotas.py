@@ -38,7 +38,7 @@ def test_each_output_for_hidden_answers_counts(board, submission, monkeypatch):
     assert "  quota       counts as 3: it was scored, with 3 outputs for test-A\n" in receipt_text(receipt)
     assert receipt.document()["cost"] == 3
     assert [line["cost"] for line in status_of(board, NOW).submissions] == [3]
-    assert next(iter(status_table(status_of(board, NOW)).rows))[7:9] == ["2027-01-10", "3"]
+    assert next(iter(status_table(status_of(board, NOW)).rows))[7:9] == ("2027-01-10", 3)
     with pytest.raises(QuotaError) as caught:
         add(board, str(submission("Ann", seed=9, variants=("a", "b"), folder="later")), now=NOW)
     assert str(caught.value) == (
