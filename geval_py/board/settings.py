@@ -462,8 +462,11 @@ def _problems_of(settings: BoardSettings) -> Iterator[str]:
     if split and not (kind.is_of_words and kind.measure.of_losses and not scheme.selecting_flags):
         name = visible(settings.metric)
         yield f"`split` needs a metric of line losses, such as PerplexityHashed, not `{name}`"
-    if split and settings.seed == DEFAULT_SEED:
-        yield f"`split` needs a secret `seed`: with {DEFAULT_SEED}, anyone can compute the public lines"
+    if settings.seed == DEFAULT_SEED:
+        if split:
+            yield f"`split` needs a secret `seed`: with {DEFAULT_SEED}, anyone can compute the public lines"
+        if settings.names == "pseudonyms":
+            yield f"`names: pseudonyms` needs a secret `seed`: with {DEFAULT_SEED}, submissions' codes tell the team"
     if settings.finals and not split:
         yield "`finals` needs a test with `split`, on whose private part final submissions are ranked"
     for test in settings.tests:

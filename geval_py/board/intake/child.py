@@ -114,7 +114,7 @@ def process(arguments: JsonDocument, place: str) -> Result:
     paths = {file["name"]: file["path"] for file in parcel["files"]}
     problems = check(paths, outputs, arguments)
     of_all = {"rule": "note", "name": "note", "severity": "note", "count": 1, "share": 0.0, "places": []}
-    problems += (of_all | {"path": visible(parcel["name"]), "summary": note} for note in parcel["notes"])
+    problems += (of_all | {"path": "submission", "summary": note} for note in parcel["notes"])
     errors = [problem for problem in problems if problem["severity"] == "error"]
     if errors:
         first, *others = errors

@@ -192,11 +192,11 @@ class Member(NamedTuple):
 
 def archive_source(path: str, budget: Budget) -> SubmissionSource:
     """Open an archive, .zip, or .tar in all compressions; raises RejectedError if it is too large."""
-    shown, is_tar = visible(os.path.basename(path)), path.lower().endswith(TARS)
+    is_tar = path.lower().endswith(TARS)
     max_bytes = budget.bytes + (budget.files + 1) * (HEADER_BYTES + tarfile.BLOCKSIZE)  # packed or not, with headers
     budget.packed = os.path.getsize(path)
     if budget.packed > max_bytes:
-        raise RejectedError(f"`{shown}` has more than {max_bytes} bytes")
+        raise RejectedError(f"the archive has more than {max_bytes} bytes")
 
     @contextmanager
     def rejecting() -> Iterator[None]:
@@ -204,9 +204,9 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
         try:
             yield
         except (MemoryError, RecursionError):  # tarfile reads a header whole, and each before a member by a call more
-            raise RejectedError(f"a header in `{shown}` is too large") from None
+            raise RejectedError("a header in the archive is too large") from None
         except TooLargeError as error:
-            raise RejectedError(f"`{shown}` unpacks to more than {error.max_bytes} bytes") from None
+            raise RejectedError(f"the archive unpacks to more than {error.max_bytes} bytes") from None
         except (CorruptFileError, *DAMAGED) as error:
             if isinstance(error, GevalError) and not isinstance(error, CorruptFileError):
                 raise
@@ -214,7 +214,7 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
             if isinstance(error, ValueError | LookupError | OverflowError):  # of Python, about a header
                 reason = "a header in it is malformed"
             kind = "tar" if is_tar else "zip"
-            what = f"`{shown}` is not a {kind} archive, or is damaged: {visible(reason)}"
+            what = f"it is not a {kind} archive, or is damaged: {visible(reason)}"
             raise RejectedError(what) from error
 
     def members(wanted: Wanted) -> Iterator[tuple[str, Read]]:

@@ -94,11 +94,13 @@ class Attempt:
         name, source = own_name(self.source), shown_source(self.source)
         return self.result.parcel or Parcel(name=name, source=source, digest=self.unopened)
 
-    @property
-    def code(self) -> str:
-        """The code of a new submission: of submitter, content and arrival, as on a rebuilt board."""
+    def code(self, seed: int) -> str:
+        """Return the code of a new submission: of submitter, content and arrival, as on a rebuilt board.
+
+        The board's secret seed keeps anybody from finding the submitter behind a pseudonym.
+        """
         moment = self.arrived.astimezone(UTC).isoformat(timespec="microseconds")
-        told = f"{casefolded(self.name)}\n{self.parcel.digest}\n{moment}"
+        told = f"{seed}\n{casefolded(self.name)}\n{self.parcel.digest}\n{moment}"
         return sha256(told.encode()).hexdigest()[:CODE_DIGITS]
 
 
@@ -151,7 +153,7 @@ def sent_before(
         return [], note if rows else ""
     note = f"this is the submission {same[0].code} of {moment_text(same[0].arrived)} again"
     if same[0].withdrawn:
-        note += ", which was withdrawn by the organiser: it is not ranked"
+        note += ", which was withdrawn: it is not ranked"
     return same, f"{note}; it is tried again" if same[0].state in UNSCORED else note
 
 
@@ -167,7 +169,8 @@ def store(connection: Connection, board: Board, attempt: Attempt, now: datetime)
     submitter = find_submitter(connection, attempt.name)
     team_id = submitter and int(submitter.id)
     settings = team_settings(connection, board.settings, team_id)
-    is_content = Submissions.digest.in_((parcel.digest, attempt.unopened)) | (Submissions.code == attempt.code)
+    code = attempt.code(board.settings.seed)
+    is_content = Submissions.digest.in_((parcel.digest, attempt.unopened)) | (Submissions.code == code)
     same, note = sent_before(connection, settings, team_id, arrived, is_content & (Submissions.id != row_id))
     if same and same[0].state not in UNSCORED:
         if row_id:
@@ -204,7 +207,7 @@ def store(connection: Connection, board: Board, attempt: Attempt, now: datetime)
         for table in (outputs, files):
             connection.execute(delete(table).where(table.c.submission_id == row_id))
     else:
-        values |= details | {name: getattr(attempt, name) for name in words("code arrived arrived_by")}
+        values |= details | {"code": code, "arrived": arrived, "arrived_by": attempt.arrived_by}
         values |= {"name": parcel.name, "source": parcel.source, "state": result.state, "scorer": __version__}
         values["submitter_id"] = submitter_id(connection, attempt.name)
         row_id = connection.execute(insert(submissions).values(values).returning(Submissions.id)).scalar_one()

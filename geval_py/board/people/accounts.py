@@ -160,7 +160,7 @@ def _save(people: People, member: Account, now: datetime) -> None:
 
     The address and the label of an account are those of no other one, closed or not.
     """
-    if not skeletons(member.name).isdisjoint(skeletons(ORGANISER)):
+    if ORGANISER in {written.casefold() for _, written in skeletons(member.name)}:
         raise RefusedError(f"an account cannot have the name `{visible(member.name)}`: the audit log uses it")
     for other in all_accounts(people, A.id != member.id, closed=True):
         if member.email and member.email.lower() == other.email.lower():
@@ -231,8 +231,8 @@ def hand_over(people: People, new: Account, old: Account) -> None:
 
 
 def _keep_owned(people: People, team: str) -> None:
-    """Let the oldest account of a team own it, if nobody does."""
-    members = members_of(people, team)
+    """Let the oldest account of a team that may submit own it, if none of them does."""
+    members = [member for member in members_of(people, team) if member.may_submit]
     if members and not any(member.owner for member in members):
         oldest = min(members, key=lambda member: (member.made, member.id))
         people.execute(update(accounts).where(A.id == oldest.id).values(owner=True))
@@ -377,7 +377,9 @@ def _check_values(name: str, email: str, role: str) -> None:
 
 def check_email(email: str) -> None:
     """Raise UsageError unless this is "" or may be the address of a mailbox."""
-    is_address = len(email) <= MAX_EMAIL and re.fullmatch(r"[!-~]+@[!-~]+", email) and not set('<>",;\\') & set(email)
+    is_address = (
+        len(email) <= MAX_EMAIL and re.fullmatch(r"[!-?A-~]+@[!-?A-~]+", email) and not set('<>",;\\') & set(email)
+    )
     if email and not is_address:
         raise UsageError(message=f"`{visible(email)}` is not an e-mail address")
 

@@ -57,6 +57,7 @@ STATUSES = {  # of errors whose reason the asker may read
     UnknownCodeError: 422,
     ClientDisconnect: 400,
 }
+OF_ASKER = RefusedError, RejectedError, QuotaError  # whatever is wrong with the board
 
 
 def application(server: ServerContext) -> ASGIApp:
@@ -262,10 +263,11 @@ async def receive(
 async def failed(request: Request, error: Exception) -> Response:
     """Answer that a request failed or was refused; the reason is named if it is the asker's."""
     server, status, reason = server_of(request), 503, "The board cannot do this now; try again later."
+    trouble = "" if server.boards else server.live.trouble
     if isinstance(error, HTTPException):
         status, reason = error.status_code, error.detail
-    elif isinstance(error, GevalError) and not server.boards and server.live.trouble:
-        reason = server.live.trouble
+    elif trouble and isinstance(error, GevalError) and not isinstance(error, OF_ASKER):
+        reason = trouble
     elif isinstance(error, tuple(STATUSES)):
         status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
         reason = str(error).replace("\n ", ";")

@@ -65,7 +65,8 @@ class LiveBoard:
     def board(self) -> Board:
         """Return the board with the settings of now; raises GevalError if it could not be opened yet."""
         stamp = _stamp(self._path)
-        if stamp != self._stamp and (stamp != self._failed or time.monotonic() >= self._retry_at):
+        is_new = stamp != self._stamp or "settings" in self.faults
+        if is_new and (stamp != self._failed or time.monotonic() >= self._retry_at):
             try:
                 with self.watched("settings"):
                     self._board, self._stamp = Board.open(self.folder), stamp

@@ -64,9 +64,8 @@ async def come_back(request: Request) -> Response:
             person = "" if is_asked else sign_in.identified(people, who, server.clock())
             if person:
                 return server.welcome(people, person, f"signed in by {provider.name}")
-        if current is None and not server.board().settings.server.is_open_to(who.email):
-            says = f"{who.email} has no invitation" if who.email else f"{provider.name} gave no verified address"
-            raise RefusedError(f"{says}; ask the organiser")
+        if current is None:
+            _check_is_open(server, who)
         request.session[WHO] = who._asdict()
         return RedirectResponse(server.path + (CONNECT if current else NEXT), 303)
 
@@ -83,6 +82,7 @@ async def choose_name(request: Request) -> Response:
     who, reason = Identity(**request.session[WHO]), ""
 
     def enrol() -> Response:
+        _check_is_open(server, who)
         with server.board().reading() as connection:
             others = submitter_names(connection)
         with server.accounts.writing() as people:
@@ -116,6 +116,15 @@ def connect(visit: Visit) -> None:
         raise RefusedError(TOO_LATE)
     sign_in.connect(visit.people, Identity(**who), visit.account, visit.now)
     visit.log("connected", Identity(**who).issuer)
+
+
+def _check_is_open(server: ServerContext, who: Identity) -> None:
+    """Raise RefusedError if somebody may not make an account without an invitation."""
+    settings = server.board().settings.server
+    if not settings.is_open_to(who.email):
+        name = next((provider.name for provider in settings.sign_in if provider.issuer == who.issuer), who.issuer)
+        says = f"{who.email} has no invitation" if who.email else f"{name} gave no verified address"
+        raise RefusedError(f"{says}; ask the organiser")
 
 
 # The provider
@@ -155,7 +164,7 @@ async def _asked(server: ServerContext, provider: Provider, ask: Callable[[Any],
         return await ask(server.clients[provider])
     except (OAuthError, JoseError) as error:
         raise RefusedError(f"{provider.name} did not sign you in; try again") from error
-    except (httpx2.HTTPError, ValueError, TypeError, KeyError, RuntimeError) as error:
+    except (httpx2.HTTPError, ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
         raise HTTPException(503, f"{provider.name} gave an invalid response; try again later.") from error
 
 

@@ -13,8 +13,8 @@ from geval_py.board.operations.receipts import day_of, find_submission, quota_us
 from geval_py.board.operations.teams import team_id, team_settings
 from geval_py.board.people import accounts, secrets, sign_in
 from geval_py.board.people.accounts import A, Account, RefusedError
+from geval_py.board.people.schema import ORGANISER, identities
 from geval_py.board.people.schema import accounts as table
-from geval_py.board.people.schema import identities
 from geval_py.board.people.secrets import S
 from geval_py.board.server import uploads
 from geval_py.board.server.context import ACCOUNTS, BOARD, Visit, download, visited
@@ -159,9 +159,9 @@ def chosen_member(visit: Visit) -> Account:
     """Return the member that an owner chose; raises RefusedError."""
     owner = visit.account
     for member in accounts.members_of(visit.people, owner.team) if owner.owner and owner.may_submit else ():
-        if member.id == visit.form["member"] and not member.owner:
+        if member.id == visit.form["member"] and not member.owner and member.role != ORGANISER:
             return member
-    raise RefusedError("only the owner of a team can do this, to a member who does not own it")
+    raise RefusedError("only the owner of a team can do this, to a member who neither owns it nor is an organiser")
 
 
 def team_code(visit: Visit, code: str) -> str:

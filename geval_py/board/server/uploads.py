@@ -33,7 +33,7 @@ from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.files import FORMAT_ENDINGS
 from geval_py.text import visible
 
-MAX_NAME_LENGTH = 200  # characters of a file's name
+MAX_NAME_LENGTH = 200  # bytes of a file's name
 OUTPUT_ENDINGS = tuple(
     f"{kind}{ending}" for kind in (".tsv", *FORMAT_ENDINGS) for ending in ("", *COMPRESSED_ENDINGS)
 )
@@ -45,8 +45,9 @@ def file_name(name: str, test: str, settings: BoardSettings) -> str:
     A file that is no archive is an output, which needs a test set.
     """
     name = name.replace("\\", "/").rpartition("/")[2]
-    if not name or name.startswith(".") or len(name) > MAX_NAME_LENGTH or not name.isprintable():
-        raise RefusedError("the file's name needs visible characters, and must not begin with a dot")
+    if not name or name.startswith(".") or not name.isprintable() or len(name.encode()) > MAX_NAME_LENGTH:
+        needs = f"the file's name needs visible characters, at most {MAX_NAME_LENGTH} bytes"
+        raise RefusedError(f"{needs}, and must not begin with a dot")
     if is_archive(name):
         if test:
             raise RefusedError(

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -72,6 +72,7 @@ class Worker:
     ) -> None:
         self._boards = {path: LiveBoard(path) for path in boards_in(folder) or [folder]}
         self._turns = list(self._boards)
+        self._away = dict.fromkeys(self._boards, 0.0)  # until when a board is left alone, after an error
         self._at_once = at_once or os.cpu_count() or 1
         self._clock = clock or (lambda: datetime.now(UTC))
         self._stopping = threading.Event()
@@ -86,8 +87,8 @@ class Worker:
     def run(self, *, until_idle: bool = False) -> int:
         """Work, and return the number of jobs that were done.
 
-        While the database cannot be used, it waits, and keeps what it has done; with ``until_idle`` it raises
-        StoreError. Notices are delivered in a thread of their own, since a receiver may be slow.
+        While the database of its only board cannot be used, it waits, and keeps what it has done; with ``until_idle``
+        it raises GevalError. Notices are delivered in a thread of their own, since a receiver may be slow.
         """
         self._until_idle, self._done = until_idle, 0
         if not until_idle:
@@ -123,34 +124,33 @@ class Worker:
             self._stopping.wait(seconds)
 
     def _take(self, at_work: Sequence[Job]) -> Job | None:
-        """Lease the next job."""
-        try:
-            for path in self._turns:
+        """Lease the next job, of a board that can be used."""
+        for path in [path for path in self._turns if self._away[path] <= time.monotonic()]:
+            with self._passing(path):
                 job = queue.lease(self._boards[path].board(), self._clock(), at_work)
                 if job is not None:
                     self._turns.sort(key=lambda other: other == path)  # it is the others' turn
                     return job
-        except StoreError as error:
-            self._wait_or_raise(error)
         return None
+
+    @contextmanager
+    def _passing(self, path: str) -> Iterator[None]:
+        """Leave a board with an error alone for a while; with ``until_idle``, raise the error."""
+        try:
+            yield
+        except GevalError:
+            if self._until_idle:
+                raise
+            self._away[path] = time.monotonic() + AWAY_SECONDS
 
     def _renew(self, at_work: Sequence[Job]) -> None:
         if at_work and time.monotonic() - self._renewed > queue.RENEW_SECONDS:
             self._renewed = time.monotonic()
-            try:
-                for path, live in self._boards.items():
-                    if own := [job for job in at_work if job.board == path]:
-                        with queue.locking(live.board()) as connection:
-                            for job in own:
-                                queue.update_held(connection, job, queue.lease_end(self._clock()))
-            except StoreError as error:
-                self._wait_or_raise(error)
-
-    def _wait_or_raise(self, error: StoreError) -> None:
-        """Wait for a database that cannot be used; with ``until_idle``, raise its error."""
-        if self._until_idle:
-            raise error
-        self._stopping.wait(AWAY_SECONDS)
+            for path, live in self._boards.items():
+                if own := [job for job in at_work if job.board == path]:
+                    with self._passing(path), queue.locking(live.board()) as connection:
+                        for job in own:
+                            queue.update_held(connection, job, queue.lease_end(self._clock()))
 
     def _prepare(self, job: Job, place: str) -> Job:
         """Do a job, outside of any transaction; an error that is not the job's is noted, to try again."""
@@ -180,10 +180,11 @@ class Worker:
                             refresh(connection, board.settings, now)
                     self._done += len(own)
                     break
-                except StoreError as error:
-                    self._wait_or_raise(error)
-                    if self._stopping.is_set():
-                        break
+                except StoreError:
+                    if self._until_idle:
+                        raise
+                    if len(self._boards) > 1 or self._stopping.wait(AWAY_SECONDS):
+                        break  # the other boards do not wait; its jobs are done again when their leases have run out
                 except GevalError as error:  # the challenge is not there, say
                     message = visible(str(error).partition("\n")[0])
                     own = [replace(job, error=message) for job in own]

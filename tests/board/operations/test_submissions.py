@@ -101,7 +101,7 @@ def test_files_come_back_byte_for_byte(board, submission, tmp_path, monkeypatch)
 def test_the_receipt(sqlite_board, submission):
     receipt = add(sqlite_board, str(submission("Ann")), at=datetime(2027, 1, 9, tzinfo=UTC), now=NOW)
     digest = receipt.digest
-    known_by = f"ann\n{digest}\n2027-01-09T00:00:00.000000+00:00"
+    known_by = f"{sqlite_board.settings.seed}\nann\n{digest}\n2027-01-09T00:00:00.000000+00:00"
     assert receipt.code == hashlib.sha256(known_by.encode()).hexdigest()[:12]
     assert receipt_text(receipt) == (
         f"{receipt.code}  scored\n"
@@ -232,7 +232,7 @@ def test_what_was_withdrawn_and_is_sent_again_is_told_to_be_withdrawn(sqlite_boa
     again = add(sqlite_board, str(submission("Ann")), now=NOW)
     assert (again.code, again.state, again.reason) == (receipt.code, "withdrawn", "")
     before = f"this is the submission {receipt.code} of 2027-01-10T12:00:00Z again"
-    assert again.note == f"{before}, which was withdrawn by the organiser: it is not ranked"
+    assert again.note == f"{before}, which was withdrawn: it is not ranked"
     assert "it used the answers" not in str(again)
     assert len(stored(sqlite_board)) == 1
 

@@ -157,6 +157,10 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
     ({"tests": "{test-A: {split: 30 %, visible: true}}"},
      "`split` is for hidden answers: leave out `split` or `visible`"),
     ({"seed": "12345"}, "`split` needs a secret `seed`: with 12345, anyone can compute the public lines"),
+    (
+        {"names": "pseudonyms", "seed": "12345", "tests": "{test-A: {}}", "finals": "0"},
+        "`names: pseudonyms` needs a secret `seed`: with 12345, submissions' codes tell the team",
+    ),
     ({"metric": "BLEU"}, "`split` needs a metric of line losses, such as PerplexityHashed, not `BLEU`"),
     ({"metric": "Accuracy"}, "`split` needs a metric of line losses, such as PerplexityHashed, not `Accuracy`"),
     ({"metric": '"LogLossHashed:f<exp:the>"'},

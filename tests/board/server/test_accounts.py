@@ -131,6 +131,8 @@ def test_the_organiser_is_told_of_an_account_and_changes_it_only_after_closing_i
     (["--email", "BOB@uni.example"], "BOB@uni.example is the address of `bob`"),
     (["--rename", "b\u043eb"], "the name `b\u043eb` mixes Cyrillic and Latin letters in one word"),
     (["--rename", "organiser"], "an account cannot have the name `organiser`: the audit log uses it"),
+    (["--rename", "0rganiser"], "an account cannot have the name `0rganiser`: the audit log uses it"),
+    (["--email", "eve@evil.example@uni.example"], "`eve@evil.example@uni.example` is not an e-mail address"),
     (["--email", "bob"], "`bob` is not an e-mail address"),
 ])  # fmt: skip
 def test_an_account_that_is_opened_takes_nothing_of_others(served, invite, geval, changes, reason):

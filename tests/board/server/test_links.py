@@ -3,11 +3,12 @@
 import re
 
 import pytest
-from samples import ON_BOTH, output
+from samples import ON_BOTH, output, write
 from serving import ADDRESS, set_keys
 from sqlalchemy import select
 from test_accounts import invited, opened
 
+from geval_py.board.operations.submissions import scan
 from geval_py.board.people.schema import METADATA
 from geval_py.board.people.schema import accounts as table
 from geval_py.board.server.app import ROUTES
@@ -173,15 +174,24 @@ def test_pages_of_a_board_for_members_are_for_them_alone(served):
 
 
 @ON_BOTH
-def test_others_see_a_team_by_its_pseudonym(served):
+def test_others_see_a_team_by_its_pseudonym(served, tmp_path):
     served.send("anna kowalska", GOOD)
-    set_keys(served.board, names="pseudonyms")
+    folder = tmp_path / "scanned"
+    write(folder / "anna kowalska.tar", "no archive")
+    write(folder / "jan kowalska/test-A/out.tsv", GOOD)
+    write(folder / "jan kowalska/gonito.yaml", "links: no")
+    scan(served.board, str(folder), now=served.clock())
+    set_keys(served.board, names="pseudonyms", seed=7)
     anna, bob = served.signed_in("anna kowalska"), served.signed_in("bob")
     name = re.search(r"Others see your team as <strong>(Team [0-9a-f]{6})</strong>", anna.get("/me").text)[1]
     assert name not in bob.get("/me").text
     for path in ("/", "/submissions.html", "/data/submissions.csv", "/data/outputs.json", "/feed.xml"):
         page = bob.get(path).text
         assert (name in page, "kowalska" in page) == (True, False), path
+    codes = re.findall(r'"submissions/([0-9a-f]{12})\.html', bob.get("/submissions.html").text)
+    assert len(codes) == 3
+    for code in codes:
+        assert "kowalska" not in bob.get(f"/submissions/{code}.html").text
     olga = served.signed_in("olga", role="organiser")
     assert "anna kowalska" in olga.get("/organiser/submissions").text
 

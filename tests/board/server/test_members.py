@@ -22,7 +22,7 @@ from geval_py.cli.board import pages
 assert folder, several  # fixtures
 GOOD, BETTER = output("test-A", 0.5), output("test-A", 0.8)
 SURE = {"sure": "yes"}
-ASKED = "only the owner of a team can do this, to a member who does not own it"
+ASKED = "only the owner of a team can do this, to a member who neither owns it nor is an organiser"
 
 
 @pytest.fixture(autouse=True)
@@ -121,6 +121,22 @@ def test_nobody_but_an_owner_changes_the_members(served):
         assert served.token("anna").post(f"/me/{change}", data=form).status_code == 403
     assert owners(served) == ({"anna", "carl", "eve"}, {"anna", "bob", "carl", "eve"})
     assert team(carl) == "Team 7"
+
+
+def test_an_owner_does_not_remove_an_organiser(served, change):
+    anna = served.signed_in("anna", team="Team 7")
+    olga = served.signed_in("olga", role="organiser")
+    assert change("Team 7", "--add", "olga")[0] == 0
+    answer = anna.post("/me/remove", data={"member": str(number_of(served, "olga"))} | SURE)
+    assert (answer.status_code, ASKED in answer.text) == (403, True)
+    assert olga.get("/organiser").status_code == 200
+
+
+def test_a_reader_owns_no_team(served):
+    anna, bob = a_team(served)
+    served.signed_in("rita", role="reader", team="Team 7")
+    anna.post("/me/remove", data={"member": str(number_of(served, "anna"))} | SURE)
+    assert bob.post("/me/invitations", data={"name": "cid"}).status_code == 200
 
 
 def test_a_member_leaves_and_somebody_owns_the_team_still(served, geval):

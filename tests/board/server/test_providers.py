@@ -19,6 +19,7 @@ from test_several import folder, several
 
 from geval_py.board.people import accounts
 from geval_py.board.people.schema import account_log as audit
+from geval_py.board.people.schema import accounts as table
 from geval_py.board.people.schema import identities
 from geval_py.board.server.openid import check_secrets
 from geval_py.board.settings import read_settings
@@ -167,6 +168,15 @@ def test_who_is_signed_in_adds_a_provider(school):
     assert "carol" in other.get("/me").text
 
 
+def test_who_is_signed_in_makes_no_other_account_by_a_provider(school):
+    """Else a member could have as many teams, and quotas, as they have accounts of other sites."""
+    browser = school.signed_in("carol")
+    assert come(browser, "3").headers["location"] == "/sign-in/connect"
+    answer = browser.post("/sign-in/name", data={"name": "carol 2"})
+    assert (answer.status_code, "ask the organiser" in answer.text) == (422, True)
+    assert school.rows(select(table.c.name)) == ["carol"]
+
+
 def test_a_session_that_ended_meanwhile_adds_no_provider(school):
     """The wrong person, who was on the way when the organiser corrected the address, gets nothing of the account."""
     wrong = school.signed_in("carol", email="wrong@other.example")
@@ -213,7 +223,7 @@ def test_a_name_that_somebody_took_by_signing_in_is_free_for_the_organiser(schoo
     taken.post("/sign-in/name", data={"name": "Anna Kowalska"})
     with pytest.raises(accounts.RefusedError) as caught:
         school.invite("Anna Kowalska", email="anna@uni.example")
-    assert "made by a participant" in str(caught.value)
+    assert str(caught.value) == "there is a team `Anna Kowalska` already; choose another name"
     school.invite("Anna Kowalska", email="anna@uni.example", team="Team 7")
     assert "team Anna Kowalska" in taken.get("/me").text
     come(again := school.browser(), "1")

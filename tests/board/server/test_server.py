@@ -405,14 +405,18 @@ def test_a_limit_of_bytes_and_of_uploads_an_hour(served):
     assert program.put(f"{OUT}&dry=yes", "3\n").status_code == 201
 
 
+NAME = "the file's name needs visible characters, at most 200 bytes, and must not begin with a dot"
+
+
 @pytest.mark.parametrize(("path", "reason"), [
+    (f"/upload/{'%E6%BC%A2' * 66}.zip", NAME),
     ("/upload/out.tsv", "an output needs a test set: test-A, dev-0; name it with geval submit -t test-A"),
     ("/upload/out.jsonl.xz", "an output needs a test set: test-A, dev-0; name it with geval submit -t test-A"),
     ("/upload/out.tsv?test=test-B", "there is no test set `test-B`: test-A, dev-0; name it with geval submit -t test-A"),
     ("/upload/out.tsv?test=../x", "there is no test set `../x`: test-A, dev-0; name it with geval submit -t test-A"),
     ("/upload/..%2F..%2Fout.sh?test=test-A", None),
-    ("/upload/.zip", "the file's name needs visible characters, and must not begin with a dot"),
-    ("/upload/a%00.zip", "the file's name needs visible characters, and must not begin with a dot"),
+    ("/upload/.zip", NAME),
+    ("/upload/a%00.zip", NAME),
     ("/upload/team.zip?test=test-A", "`team.zip` is an archive, whose folders name the test sets: leave the test set out"),
     (
         "/upload/out.exe?test=test-A",

@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 import time
 
 import pytest
@@ -93,6 +94,43 @@ def test_a_board_whose_database_is_gone_stops_no_other(several, caplog):
         assert browser.get("/course/gap/").status_code == 200
     assert len(caplog.messages) == 2
     assert caplog.messages[-1].endswith("its database can be used again, after 4 failures")
+
+
+def test_a_board_that_is_moved_away_and_back_can_be_used_again(several):
+    browser, place = Browser(several.app), os.path.join(several.folder, "gap")
+    assert browser.get("/course/gap/").status_code == 200
+    os.rename(place, f"{several.folder}.away")
+    assert browser.get("/course/gap/").status_code == 503
+    os.rename(f"{several.folder}.away", place)
+    time.sleep(live.RETRY_SECONDS)
+    assert browser.get("/course/gap/").status_code == 200
+    assert browser.get("/course/healthz").json()["status"] == "fine"
+
+
+@pytest.mark.parametrize("broken", ["board.yaml", "board.sqlite"])
+def test_a_board_that_cannot_be_used_does_not_stop_the_worker(several, broken):
+    bob = several.signed_in("bob")
+    for name in ("gap", "bible"):
+        answer = bob.put(f"/course/{name}/{OUT}", GOOD, headers=OWN)
+        assert answer.status_code == 201
+    with open(os.path.join(several.folder, "gap", broken), "w", encoding="utf-8") as file:
+        file.write("title: [" * 100)
+    worker = Worker(several.folder, at_once=1)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    while not bob.get(answer.json()["state"]).json()["settled"]:
+        time.sleep(0.1)
+    worker.stop()
+    thread.join()
+
+
+def test_a_fault_of_the_settings_hides_no_refusal(several):
+    browser = Browser(several.app)
+    assert browser.get("/course/gap/").status_code == 200
+    with open(os.path.join(several.folder, "gap", "board.yaml"), "a", encoding="utf-8") as file:
+        file.write("colour: red\n")
+    assert browser.get("/course/gap/").status_code == 200
+    assert browser.post("/course/gap/invitation/nothing").status_code == 403
 
 
 def test_the_front_page_lists_the_boards(several):
