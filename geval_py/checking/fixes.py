@@ -13,15 +13,12 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from geval_py.checking.rules import FLAG_RULES, RULES
-from geval_py.checking.targets import Target
-from geval_py.checking.word_checks import SAMPLED_LINES, find_subwords
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import files, rewriting, schemes, wordprobs
 from geval_py.reading.files import FORMAT_ENDINGS
-from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader, read_lines
+from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
 from geval_py.scoring.kernel import backends, reference
 from geval_py.text import named
 
@@ -160,8 +157,7 @@ def fix_file(
     The new file is written beside the original, with its compression and permissions, and then replaces it
     atomically. If there is nothing to fix, or ``write`` is false, nothing is written. Lines with bytes that are not
     UTF-8 lose at most their carriage returns; lines with a NUL (as in UTF-16) stay as they are. ``rules`` are the
-    codes of the only rules to apply; the other arguments are as for :func:`fix_line`. Where fragments of words seem
-    to have entries (W221), no repeated entries are merged (W206).
+    codes of the only rules to apply; the other arguments are as for :func:`fix_line`.
 
     Raises UsageError for standard input, an address, a file that is not regular (also a symbolic link, which leads to
     a file that was not named), and a file that was changed meanwhile or cannot be written; UnreadableFileError or
@@ -170,10 +166,6 @@ def fix_file(
     if files.name_of(path).endswith(FORMAT_ENDINGS):
         raise UsageError(message=f"Cannot fix {named(path)}: it is not TSV; `geval convert` writes it as TSV")
     original = rewriting.check_replaceable(path, verb="fix")
-    if "W206" in rules and "W221" in find_subwords(
-        Target(files.File(path)), [*islice(read_lines(path), SAMPLED_LINES)]
-    ):
-        rules = set(rules) - {"W206"}
     has_tabs = has_spaces = False  # whether TABs separate entries, and no line has a space (E118)
     if "E118" in rules:
         with LineReader(path) as reader:

@@ -77,14 +77,8 @@ def _point(code: str, text: str, *words: str) -> tuple[int, str, str]:
             return max(1, text.find("\ufffd") + 1), "\ufffd", "bytes that are not UTF-8, read as U+FFFD"
         case "W214":
             return 1, text, "only a rest: all words are equally likely"
-        case "W216":
-            advice = f"; did you mean {names[1]}?" if names[1:] else ""
-            return 1, words[0], f"the training set has no class {names[0]}{advice}"
         case "W217":
             return 1, "", "the line is empty"
-        case "W218":
-            message = f"{names[0]} is a certainty; if it is wrong, the score of the whole file is the worst"
-            return max(0, text.find(words[0])) + 1, words[0], message
         case "W301":
             return 1, words[0], f"the expected word {names[0]} has probability 0: the loss is infinite"
     return _point_at_entry(code, text, *words)

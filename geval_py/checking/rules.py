@@ -279,19 +279,9 @@ RULES = (
         "Write the output without a header.",
     ),
     Rule(
-        "W216", "unknown-class", "a class does not occur in the training set",
-        "Classes are compared exactly, so a misspelt class is always wrong.",
-        "Write classes exactly as in train/expected.tsv.",
-    ),
-    Rule(
         "W217", "empty-text", "a line is empty, and the challenge's metric is not for word gaps",
         "It is scored as a line without words, classes or labels.",
         "Write a line for each item. Leave a line empty only if that is your answer.",
-    ),
-    Rule(
-        "W218", "certainty", "a probability is 0 or 1, and the challenge's metric is logarithmic",
-        "A single such line that is wrong makes the score of the whole file 0 (Likelihood) or infinite (LogLoss).",
-        "Clip the probabilities, for example to [0.001, 0.999].",
     ),
     Rule(
         "W219", "subword-marks", "many lines have words with marks of a subword tokenizer, as in `Ġthe` or `##ing`",
@@ -305,13 +295,6 @@ RULES = (
         "It is read as a word, so its probability is wasted. Tokens that also occur in the training set are "
         "allowed.",
         "Leave special tokens out, and add their probability to the rest.",
-    ),
-    Rule(
-        "W221", "word-and-fragment", "a word has two entries on a line, and one of them seems to be for a fragment",
-        "A subword tokenizer has two tokens such as `Ġthe` and `the`: one is a word, the other a piece of other "
-        "words. Without their marks, they are spelt the same. They are recognised by their marks or, on lines that "
-        "repeat words, by a probability that is usually at most a fifth of the other's.",
-        "Leave out the fragments before you write the words.",
     ),
     Rule(
         "W222", "row-numbers", "each line begins with its number and a TAB",
@@ -335,13 +318,6 @@ RULES = (
         "Words are compared exactly: a word in lower case does not match its capitalised form. The rule needs one "
         "such line in twenty, because on fewer lines it happens to every model.",
         "Do not change the training text to lower case, or list both forms.",
-        needs_answers=True,
-    ),
-    Rule(
-        "W303", "no-known-label", "no label of the output is among the answers",
-        "No line can be right. The rule applies if few different labels are the answers of many lines. If a test "
-        "set has no answers, those of the training set are used.",
-        "Write the labels as in the answers, not their numbers or probabilities.",
         needs_answers=True,
     ),
     Rule(
@@ -383,7 +359,7 @@ def select_rules(
     selected, or an unreadable file would pass, unless one is ignored by its whole code or name. Raises UsageError.
 
     >>> sorted(select_rules(["no-guess", "w3"], ignore=["E106", "E1"]))
-    ['E101', 'E105', 'E108', 'W214', 'W301', 'W302', 'W303', 'W304']
+    ['E101', 'E105', 'E108', 'W214', 'W301', 'W302', 'W304']
     """
 
     def codes_of(names: Iterable[str]) -> Iterator[str]:

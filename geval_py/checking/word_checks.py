@@ -3,11 +3,11 @@
 Most rules are patterns of the kernel's flags, so that lines are counted without being parsed. A line is parsed in
 Python only to find the place of a problem, or odd characters.
 
-At the end stand the rules about tokens of language models that were written as words: marks, special tokens, and
-fragments. Marks are those of byte-level BPE (`Ġthe`; Radford and others, "Language models are unsupervised multitask
-learners", 2019), of SentencePiece (`▁the`; Kudo and Richardson, 2018), of WordPiece (`##ing`; Devlin and others,
-"BERT", 2019), and of subword-nmt (`th@@`; Sennrich and others, 2016), or of its kin (`the</w>`). The first lines of
-an output show them, if they are there: only these are looked at, and counted.
+At the end stand the rules about tokens of language models that were written as words. Marks
+are those of byte-level BPE (`Ġthe`; Radford and others, "Language models are unsupervised multitask learners", 2019),
+of SentencePiece (`▁the`; Kudo and Richardson, 2018), of WordPiece (`##ing`; Devlin and others, "BERT", 2019), and of
+subword-nmt (`th@@`; Sennrich and others, 2016), or of its kin (`the</w>`). The first lines of an output show them, if
+they are there: only these are looked at, and counted.
 """
 
 from __future__ import annotations
@@ -63,17 +63,16 @@ SPECIAL_TOKENS = (
     "<bos>", "<eos>", "<|endoftext|>",
 )  # fmt: skip
 MIN_LINES = 5
-LINE_SHARE = 0.1  # of the lines must have a mark, or repeat a word; fewer may be words of the language
+LINE_SHARE = 0.1  # of the lines must have a mark; fewer may be words of the language
 KNOWN_SHARE = 0.01  # of the answers' words with a mark, which is then the language's, as Ġ is Maltese
 # The share of the entries, on lines with a mark, that have it: words in Maltese begin with Ġ, but not most of them.
 ENTRY_SHARES = {"Ġ": 0.2, "▁": 0.05, "##": 0.02, "@@": 0.02, "</w>": 0.05}
-FRAGMENT_RATIO = 5.0  # a word's probability to that of a fragment spelt alike is mostly more
 _MARKED = re.compile(r"(?:(?<=\n)|(?<= ))(?:##|▁|Ġ)(?=\w)|(?<=\w)(?:@@|</w>)(?=:[^: ]*[ \n])")
 _SPECIAL = re.compile("(?:(?<=\n)|(?<= ))(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + r")(?=:[^: ]*[ \n])")
 
 
 @dataclass(slots=True)
-class Findings:
+class LineFindings:
     """What was found in some consecutive lines.
 
     ``counts`` has the number of lines that break a rule, by its code, and other facts, by their names: "binary" if
@@ -105,7 +104,7 @@ class Findings:
             place = (line, text, *more)
             kept.append(places.place_of(code or name, text, line, *more, bits=self.bits) if is_long else place)
 
-    def extend(self, later: Findings) -> None:
+    def extend(self, later: LineFindings) -> None:
         """Add what was found in the next lines."""
         self.lines += later.lines
         self.counts.update(later.counts)
@@ -140,7 +139,7 @@ class BlockLines:
         return str(self.raw[index], "utf-8", "replace").replace("\r", "")
 
 
-def begin_block(lines: BlockLines, findings: Findings, *, all_malformed: bool) -> None:
+def begin_block(lines: BlockLines, findings: LineFindings, *, all_malformed: bool) -> None:
     """Count the lines of a block, keep those of the file's head, and see whether the file is text."""
     block = lines.block
     findings.lines += block.lines
@@ -151,9 +150,9 @@ def begin_block(lines: BlockLines, findings: Findings, *, all_malformed: bool) -
         findings.counts["binary"] = all_malformed and b"\0" in bytes(block.outputs)
 
 
-def check_words(block: Block, target: Target, max_places: int) -> Findings:
+def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
     """Check lines of distributions over words."""
-    findings = Findings(max_places, target.bits)
+    findings = LineFindings(max_places, target.bits)
     losses, flags = backends.score_lines(block.outputs, block.expected, target.bits, block.first_line)
     kinds = Counter(flags)  # the number of lines with each combination of flags
     present = 0
@@ -217,7 +216,7 @@ def _with_flag(flags: Sequence[int], flag: int) -> list[int]:
 
 
 def _check_answers(
-    losses: Sequence[float], flags: Sequence[int], present: int, lines: BlockLines, findings: Findings
+    losses: Sequence[float], flags: Sequence[int], present: int, lines: BlockLines, findings: LineFindings
 ) -> None:
     """Find expected words without mass (W301), and those that are listed in another case only (W302).
 
@@ -270,8 +269,8 @@ def find_units(texts: Sequence[str]) -> Counter[str]:
 # Tokens of language models, written as words
 
 
-def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, tuple[int, list[Place]]]:
-    """Return the number and the places of lines with subword marks (W219), special tokens (W220), fragments (W221).
+def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, list[Place]]:
+    """Return the places of subword marks (W219) and of special tokens (W220), one for each line that has some.
 
     ``texts`` are the first lines of the output. Marks and tokens that are the language's own are no problem: the
     words of the answers, or of the training set, have them too.
@@ -279,12 +278,8 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, tuple[int, 
     marked: dict[str, list[Place]] = {mark: [] for mark in ENTRY_SHARES}
     entries = dict.fromkeys(ENTRY_SHARES, 0.0)  # on the lines with a mark, less those that would have it by its share
     special: list[Place] = []
-    twins: list[Place] = []  # words that stand on a line with and without their mark
-    repeated: list[tuple[int, str]] = []
     for line, text in enumerate(texts, 1):
         words = words_of(text)
-        if len(set(words)) < len(words) and ":" in text:
-            repeated.append((line, text))
         if any(mark in text for mark in ENTRY_SHARES):
             matches = list(_MARKED.finditer(f"\n{text}\n"))
             for mark, count in Counter(match[0] for match in matches).items():
@@ -295,13 +290,6 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, tuple[int, 
                 message = f"`{word}` has the mark `{mark}` of a subword tokenizer, which is a part of the word"
                 marked[mark].append(Place(line, begin + 1, token, message, text))
                 entries[mark] += count - ENTRY_SHARES[mark] * len(words)
-            others = set(words)
-            twins_here = (word for word in words if (bare := _without_mark(word)) != word and bare in others)
-            twin = next(twins_here, None) if matches else None
-            if twin is not None:
-                column, word = f" {text}".find(f" {twin}:") + 1, visible(shorten(_without_mark(twin)))
-                message = f"`{visible(shorten(twin))}` and `{word}` are here: one is a word, the other a fragment"
-                twins.append(Place(line, column, twin, message, text))
         if ">:" in text or "]:" in text:
             for match in _SPECIAL.finditer(f"\n{text}\n"):
                 message = f"`{match[1]}` is a special token of a language model, and is taken for a word"
@@ -311,52 +299,13 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, tuple[int, 
     tokens = {place.token for place in special}
     of_language = _of_language(target, marks, tokens) if marks or tokens else set()
     marks = [mark for mark in marks if mark not in of_language]
-    results: dict[str, tuple[int, list[Place]]] = {}
+    results: dict[str, list[Place]] = {}
     if marks:
-        most = max((marked[mark] for mark in marks), key=len)
-        results["W219"] = len(most), most
-        if len(twins) >= least:
-            results["W221"] = len(twins), twins
-    elif len(repeated) >= least:
-        count, fragments = _fragments(repeated)
-        if count >= least and fragments:
-            results["W221"] = count, fragments
+        results["W219"] = max((marked[mark] for mark in marks), key=len)
     firsts = {place.line: place for place in reversed(special) if place.token not in of_language}
     if firsts:
-        results["W220"] = len(firsts), list(reversed(firsts.values()))
+        results["W220"] = list(reversed(firsts.values()))
     return results
-
-
-def _fragments(repeated: Sequence[tuple[int, str]]) -> tuple[int, list[Place]]:
-    """Return how many lines repeat entries, and the places of repeated words, if one of the two may be a fragment.
-
-    The probabilities of a word and of a fragment differ; most words are repeated by a mixture of models.
-    """
-    lines, is_large, kept, cases = 0, 0, list[Place](), set[bool]()  # in one case alone, `the` may be `The`
-    for line, text in repeated:
-        try:
-            words, values = parse_entries(text, line)
-        except MalformedLineError:
-            continue
-        lines += 1
-        if not are_probabilities(values):
-            highest = max(values)
-            values = [exp(value - highest) for value in values]
-        by_word: dict[str, list[float]] = {}
-        for word, value in zip(words, values, strict=True):
-            by_word.setdefault(word, []).append(value)
-        cases.update(word == word.lower() for word in words if word.lower() != word.upper())
-        again = [word for word, masses in by_word.items() if word and len(masses) > 1]
-        if again and 2 * len(again) < len(by_word) and min(by_word[again[0]]) > 0:
-            word, masses = again[0], by_word[again[0]]
-            is_large += max(masses) >= FRAGMENT_RATIO * min(masses)
-            first = f" {text}".find(f" {word}:")
-            column = f" {text}".find(f" {word}:", first + 1) + 1
-            name = visible(shorten(word))
-            message = f"`{name}` stands at column {first + 1} already; one of the two may be a fragment"
-            kept.append(Place(line, column, word, message, text))
-    are_fragments = len(cases) == 2 and len(kept) >= max(MIN_LINES, 0.8 * lines) and 2 * is_large >= len(kept)
-    return lines, kept if are_fragments else []
 
 
 def _of_language(target: Target, marks: Sequence[str], tokens: Container[str]) -> set[str]:
@@ -375,10 +324,3 @@ def _of_language(target: Target, marks: Sequence[str], tokens: Container[str]) -
         except DataError:
             continue
     return shared | {mark for mark in marks if counts[mark] > KNOWN_SHARE * lines}
-
-
-def _without_mark(word: str) -> str:
-    for mark in ("##", "▁", "Ġ"):
-        if word.startswith(mark) and word != mark:
-            return word.removeprefix(mark)
-    return word.removesuffix("</w>").removesuffix("@@")

@@ -3,13 +3,12 @@
 import pytest
 
 from geval_py.checking.check import check_output
-from geval_py.checking.fixes import fix_file
 from geval_py.checking.rules import RULES
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import SPECIAL_TOKENS
 from geval_py.reading.files import File
 
-OURS = {"W219", "W220", "W221"}
+OURS = {"W219", "W220"}
 ALL = [rule.code for rule in RULES]
 
 
@@ -100,53 +99,6 @@ def test_several_special_tokens_on_a_line(check):
     )
     problem = check("<unk>:0.5 </s>:0.25 :0.25", "</s>:0.5 :0.5", ":1", train=["</s>"])["W220"]
     assert (problem.count, [place.token for place in problem.places]) == (1, ["<unk>"])
-
-
-def test_a_word_and_its_fragment_with_marks(check):
-    found = check(*["Ġthe:0.5 Ġof:0.1 the:0.05 :0.35"] * 5, *["Ġa:0.5 :0.5"] * 5)
-    message = "`Ġthe` and `the` are here: one is a word, the other a fragment"
-    assert (found["W221"].count, first(found["W221"])) == (5, (1, 1, "Ġthe", message))
-    assert set(check(*["he:0.5 ##he:0.1 of:0.1 :0.3"] * 10)) == {"W219", "W221"}
-    assert set(check(*["Ġthe:0.5 Ġof:0.1 s:0.05 :0.35"] * 10)) == {"W219"}
-
-
-def test_a_word_and_its_fragment_without_marks(check):
-    line = "the:0.5 The:0.1 of:0.1 the:0.02 :0.28"
-    found = check(*[line] * 5, *[PLAIN] * 20)
-    message = "`the` stands at column 1 already; one of the two may be a fragment"
-    assert {code: (problem.count, first(problem)) for code, problem in found.items()} == {
-        "W221": (5, (1, 24, "the", message))
-    }
-
-
-def test_fragments_are_not_added_to_words(check, tmp_path):
-    line = "the:0.5 The:0.1 of:0.1 the:0.02 :0.28"
-    check(*[line] * 5)
-    output = str(tmp_path / "out.tsv")
-    (repeated,) = check_output(Target(File(output)), ["W206"])
-    assert repeated.fix == "Leave the fragments out (W221); --fix would add them to the words, and so does not."
-    assert fix_file(output).changes == {}
-    check(*[line.replace("of", "the")] * 5)  # three of a word
-    assert fix_file(output).changes == {}
-    check(*[line] * 4)
-    assert fix_file(output).changes == {"W206": 4}
-
-
-def test_a_word_and_its_fragment_of_logarithms(check):
-    assert set(check(*["the:-0.5 The:-2 of:-3 the:-4 :-1"] * 5)) == {"W221"}
-    assert check(*["the:-0.5 The:-2 of:-3 the:-1 :-1"] * 5) == {}
-
-
-@pytest.mark.parametrize(("line", "others"), [
-    ("the:0.5 The:0.1 of:0.1 the:0.02 :0.28", 50),
-    ("the:0.3 The:0.1 of:0.1 the:0.2 :0.3", 0),
-    ("the:0.5 The:0.2 the:0.02 The:0.01 :0.27", 0),
-    ("the:0.5 an:0.1 of:0.1 the:0.02 :0.28", 0),
-    ("THE:0.5 AN:0.1 OF:0.1 THE:0.02 :0.28", 0),
-    ("the:0.5 The:0.1 of:0.1 :0.02 :0.28", 0),
-])  # fmt: skip
-def test_repeated_words_that_are_no_fragments(line, others, check):
-    assert check(*[line] * 5, *[PLAIN] * others) == {}
 
 
 def test_the_first_thousand_lines_are_looked_at(check):
