@@ -86,7 +86,6 @@ ONCE = {
     "predict": f"predict --model arpa:words.arpa {MADE} -o out-predicted.tsv --limit 5",
     "convert": f"convert gazette/dev-0/{BIGRAM} copy.tsv",
     "bad-scored": "--challenge gazette -t dev-0 -o bad/dev-0/out.tsv",
-    "completion-bash": "completion bash",
     **{
         f"help-{words.replace(' ', '-')}": f"{words} --help"
         for words in (

@@ -17,13 +17,11 @@ from geval_py.cli import terminal
 from geval_py.cli.commands import (
     OptionAdder,
     add_format,
+    command,
     metric_options,
     number_option,
-    one_of,
     option,
-    parser_maker,
     switch,
-    table_options,
 )
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading import config, rewriting
@@ -80,7 +78,7 @@ LISTING = (  # the options that only show the rules
     switch("--rules", help="list the rules and exit"),
     option("--explain", metavar="RULE", help="explain a rule and exit"),
 )
-make_check_parser = parser_maker(
+check_command = command(
     "check",
     "Find every problem of a submission, at its line and column, without the hidden answers.",
     """\
@@ -107,10 +105,7 @@ make_check_parser = parser_maker(
         "--max-bytes", default=DEFAULT_MAX_BYTES,
         help="the largest size of a compressed output after unpacking, in bytes (default: 20 GB)",
     ),
-    one_of(
-        table_options(watch="check again whenever a file changes, until Ctrl-C"),
-        switch("--fix", help="fix what can be fixed without guessing; keeps OUTPUT.orig"),
-    ),
+    switch("--fix", help="fix what can be fixed without guessing; keeps OUTPUT.orig"),
     switch("--diff", help="show what --fix would change, and write nothing"),
     option(
         "--rest-mass", type=config.argument_type(_mass), metavar="EPS",
@@ -194,6 +189,7 @@ def _table(report: rules.Report) -> Result:
     return Result(document={}, people=table)
 
 
+@check_command
 def run_check(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     codes = chosen_rules(args)

@@ -23,7 +23,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from geval_py.board.intake.identity import bare_name, is_archive, upload_name_problem
 from geval_py.board.submission import GONITO_FILE
 from geval_py.cli import terminal
-from geval_py.cli.commands import option, parser_maker, switch
+from geval_py.cli.commands import command, option, switch
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.files import matching_files, naming
 from geval_py.reading.outputs import OUTPUT_NAME
@@ -54,7 +54,7 @@ class SubmitError(DataError):
         return f"The upload may not have arrived: {visible(self.reason)}\n  send it again: the same file counts once"
 
 
-make_submit_parser = parser_maker(
+@command(
     "submit",
     "Upload an output, a folder or an archive to the server of a board, and show the result.",
     """\
@@ -83,8 +83,6 @@ on your page of the board, or ask the organiser for one.
 
 """,
 )
-
-
 def run_submit(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     base, token = _address(args.board), _token(args.token_file)

@@ -25,7 +25,7 @@ from geval_py.board.settings import read_text
 from geval_py.board.submission import RejectedError
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now, private_files
-from geval_py.cli.commands import option, parser_maker, switch
+from geval_py.cli.commands import command, option, switch
 from geval_py.errors import GevalError, UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
@@ -69,7 +69,7 @@ URL = option("--url", default="", metavar="URL", help="the public address (defau
 WORKERS = option("--workers", type=int, metavar="N", help="jobs at once (default: the number of cores)")
 
 
-make_serve_parser = parser_maker(
+@command(
     "board serve",
     "Serve a board's pages, accounts and uploads, and start a worker that scores the uploads.",
     """\
@@ -92,8 +92,6 @@ make_serve_parser = parser_maker(
     ),
     option("--workers", type=int, metavar="N", help="jobs at once; 0 for no worker (default: the number of cores)"),
 )
-
-
 @private_files()
 def run_serve(args: argparse.Namespace) -> None:
     """Run ``geval board serve`` until it is interrupted; raises GevalError."""
@@ -165,7 +163,7 @@ def _worker_beside(board: str, workers: int | None) -> Iterator[None]:
             keeper.join(0.2)
 
 
-make_work_parser = parser_maker(
+@command(
     "board work",
     "Check and score uploads until interrupted. Several workers may run at once, also on other machines.",
     """\
@@ -176,8 +174,6 @@ make_work_parser = parser_maker(
     WORKERS,
     switch("--once", help="stop when no jobs are waiting"),
 )
-
-
 @private_files()
 def run_work(args: argparse.Namespace) -> None:
     """Run ``geval board work``; raises GevalError."""
@@ -200,7 +196,7 @@ def run_work(args: argparse.Namespace) -> None:
         terminal.note("1 job done" if done == 1 else f"{done} jobs done")
 
 
-make_invite_parser = parser_maker(
+@command(
     "board invite",
     "Print a link that creates an account, or signs in to an existing one. It works once, within two weeks.",
     """\
@@ -216,8 +212,6 @@ make_invite_parser = parser_maker(
     option("--team", default="", metavar="NAME", help="the team for which the person submits (default: NAME)"),
     URL,
 )
-
-
 @private_files()
 def run_invite(args: argparse.Namespace) -> None:
     """Run ``geval board invite``; raises GevalError."""
@@ -295,7 +289,7 @@ def _listed(path: str) -> list[tuple[int, dict[str, str], dict[str, str]]]:
     return people
 
 
-make_token_parser = parser_maker(
+@command(
     "board token",
     "Print a new token of an account, for geval submit and other programs; it is not shown again.",
     """\
@@ -306,8 +300,6 @@ make_token_parser = parser_maker(
     option("--scope", choices=secrets.SCOPES, default=secrets.SUBMIT, help="what it may do"),
     option("--days", type=int, default=secrets.DAYS[secrets.TOKEN], metavar="N", help="how long it is valid"),
 )
-
-
 def run_token(args: argparse.Namespace) -> None:
     """Run ``geval board token``; raises GevalError."""
     with accounts_of(Board.open(args.board)).writing() as people:
@@ -318,7 +310,7 @@ def run_token(args: argparse.Namespace) -> None:
     sys.stdout.write(f"{secret}\n")
 
 
-make_close_parser = parser_maker(
+@command(
     "board close",
     "Close accounts: sessions, tokens, and links that they made end at once; submissions stay.",
     """\
@@ -327,8 +319,6 @@ make_close_parser = parser_maker(
     BOARD,
     option("names", nargs="+", metavar="NAME", help="the name of an account"),
 )
-
-
 def run_close(args: argparse.Namespace) -> None:
     """Run ``geval board close``; raises GevalError."""
     with accounts_of(Board.open(args.board)).writing() as people:
@@ -342,7 +332,7 @@ def run_close(args: argparse.Namespace) -> None:
         terminal.note(f"still open, but invited by them: {', '.join(invited)}")
 
 
-make_open_parser = parser_maker(
+@command(
     "board open",
     "Open a closed account again, perhaps with another name, e-mail address or role.",
     """\
@@ -355,8 +345,6 @@ make_open_parser = parser_maker(
     EMAIL,
     ROLE,
 )
-
-
 def run_open(args: argparse.Namespace) -> None:
     """Run ``geval board open``; raises GevalError."""
     changes = {"name": args.rename, "email": args.email, "role": args.role}
@@ -366,7 +354,7 @@ def run_open(args: argparse.Namespace) -> None:
         accounts.log(people, ORGANISER, "opened", account.label, now=now())
 
 
-make_team_parser = parser_maker(
+@command(
     "board team",
     "Rename a team, or move a person into it.",
     """\
@@ -378,8 +366,6 @@ make_team_parser = parser_maker(
     option("--rename", default="", metavar="NAME", help="give the team another name"),
     option("--add", default="", metavar="NAME", help="move the account of this name into the team"),
 )
-
-
 def run_team(args: argparse.Namespace) -> None:
     """Run ``geval board team``; raises GevalError."""
     if bool(args.rename) == bool(args.add):
@@ -397,7 +383,7 @@ def run_team(args: argparse.Namespace) -> None:
         accounts.log(people, ORGANISER, "moved", account.label, args.team, now=now())
 
 
-make_disqualify_parser = parser_maker(
+@command(
     "board disqualify",
     "Withdraw all submissions of teams, and close their accounts.",
     """\
@@ -407,8 +393,6 @@ make_disqualify_parser = parser_maker(
     option("teams", nargs="+", metavar="TEAM", help="the name of a team, as on the leaderboard"),
     option("--reason", required=True, metavar="TEXT", help="the reason, which only the organiser sees"),
 )
-
-
 def run_disqualify(args: argparse.Namespace) -> None:
     """Run ``geval board disqualify``; raises GevalError."""
     board = Board.open(args.board)
