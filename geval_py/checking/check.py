@@ -184,7 +184,9 @@ def check_output(
             if target.expected is not None:
                 expected = stack.enter_context(lines.LineReader(target.expected, header=target.output_header))
             has_mark = outputs.has_byte_order_mark
-            for _, findings in map_blocks(outputs, expected, work, progress=progress):
+            first_block = None
+            for block, findings in map_blocks(outputs, expected, work, progress=progress):
+                first_block = first_block or block
                 total.extend(findings)
                 if total.counts["binary"]:
                     message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
@@ -212,4 +214,4 @@ def check_output(
                 message = f"{is_larger} more than {error.max_bytes} bytes"
             problem = file_problem(RULES_BY_CODE["E105"], target.output, message, lines=total.lines)
         return [problem] if problem.rule.code in codes else []
-    return problems_of(CheckedOutput(target, total, items, codes, has_mark))
+    return problems_of(CheckedOutput(target, total, items, codes, has_mark, first_block))

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from geval_py.checking import word_checks
+from geval_py.checking.order import judge_lines
 from geval_py.checking.places import place_of
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Rule
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import LineFindings
 from geval_py.reading import lines, wordprobs
 from geval_py.reading.challenge import sets_of_length
+from geval_py.scoring.blocks import Block
 from geval_py.tables.numbers import counted
 from geval_py.text import visible
 
@@ -45,6 +47,7 @@ class CheckedOutput(NamedTuple):
     items: int | None
     codes: Collection[str]
     has_byte_order_mark: bool
+    first_block: Block | None
 
 
 @dataclass
@@ -221,21 +224,21 @@ def _row_numbers(output: CheckedOutput, findings: Findings) -> None:
             findings["W222"].share = 1.0
 
 
-def _worse_than_no_guess(output: CheckedOutput, findings: Findings) -> None:
-    """Compare the score with that of `:1` on each line, if there is no other problem (W304)."""
-    counts, loss, texts, words = output.lines.counts, output.lines.loss, output.lines.texts, output.lines.words
-    no_guess = counts["answers"] * output.target.bits * math.log(2)
-    is_worse = no_guess < loss < math.inf and not math.isclose(loss, no_guess)
-    if counts["answers"] < word_checks.MIN_LINES or not is_worse or not findings.keys().isdisjoint(output.codes):
+def _places_of_lines(output: CheckedOutput, findings: Findings) -> None:
+    """Find lines that fit other answers (W305), else, without any problem, a score worse than that of `:1` (W304)."""
+    target, loss, answers = output.target, output.lines.loss, output.lines.counts["answers"]
+    if output.first_block is None or not output.first_block.known:
         return
-    listed = set(words).intersection(word for text in texts for word in word_checks.words_of(text))
-    own, anywhere = sum(map(_lists_word, texts, words)), sum(word in listed for word in words)
-    answers = counted(len(words), "answer")
-    where = f"of the first {answers}, {own} are listed on their lines, {anywhere} on any line"
-    message = f"{RULES_BY_CODE['W304'].summary}; {where}"
-    findings["W304"] = Finding.of_file(message, count=output.lines.lines)
-    if 2 * own < anywhere:
-        findings["W304"].fix = "Write the lines in the order of in.tsv: answers are listed, but on other lines."
+    bits = target.bits if target.is_of_words else None
+    fault, cause = judge_lines(output.first_block, output.items or 0, bits)
+    no_guess = answers * target.bits * math.log(2)
+    if fault:
+        findings["W305"] = Finding.of_file(fault, count=output.lines.lines)
+        return
+    is_worse = no_guess < loss < math.inf and not math.isclose(loss, no_guess)
+    if is_worse and answers >= word_checks.MIN_LINES and findings.keys().isdisjoint(output.codes):
+        message = f"{RULES_BY_CODE['W304'].summary}; {cause}"
+        findings["W304"] = Finding.of_file(message, count=output.lines.lines)
 
 
 FILE_RULES = (
@@ -249,7 +252,7 @@ FILE_RULES = (
     _units,
     _tokens_of_language_models,
     _row_numbers,
-    _worse_than_no_guess,
+    _places_of_lines,
 )
 
 
@@ -287,20 +290,3 @@ def _line_count_causes(output: CheckedOutput, items: int, findings: Findings) ->
     test_set = os.path.basename(os.path.dirname(os.path.abspath(target.expected or target.input or "")))
     if question := sets_of_length(target.challenge, total.lines, test_set):
         yield question
-    texts, words = total.texts, total.words
-    hits = {
-        "": sum(map(_lists_word, texts, words)),
-        "up": sum(map(_lists_word, texts[1:], words)),
-        "down": sum(map(_lists_word, texts, words[1:])),
-    }
-    best = max(hits, key=hits.__getitem__)
-    if hits[best] > max(3, 2 * hits[""]):
-        yield f"the outputs fit the expected words better when moved by one line {best}"
-
-
-def _lists_word(text: str, word: str) -> bool:
-    """Whether a line has an entry for a word."""
-    return any(
-        token.rpartition(":")[0] == word and wordprobs.NUMBER.fullmatch(token.rpartition(":")[2])
-        for token in text.split(" ")
-    )

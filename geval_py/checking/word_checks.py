@@ -42,7 +42,7 @@ NO_CHOICE_OF_SCALE = (
     | kernel.REST_ALONE
     | kernel.VECTOR
 )
-HEAD_LINES = 2000  # of the beginning, compared with the expected words one line up and down
+HEAD_LINES = 2000  # of the beginning, in which what is wrong with the whole file is looked for
 # Odd characters beyond ASCII, as UTF-8. The patterns begin with fixed bytes, so that the search is fast.
 _ODD_BYTES = (
     re.compile(rb"\xc2[\x80-\xa0]"),
@@ -78,9 +78,9 @@ class LineFindings:
     ``counts`` has the number of lines that break a rule, by its code, and other facts, by their names: "binary" if
     no line of the file's head is text, and the lines of "probabilities" and of "logarithms", whose first lines have
     the numbers in ``firsts``. ``places`` holds the first ``max_places`` lines: number, text, and what else the rule's
-    function of places takes. ``texts`` and ``words`` are those of the lines of the file's head, and of the answers
-    beside them; ``advice`` is that on the numbers of the lines that are the places of E119. ``loss`` is the sum of
-    the lines that have an answer, in nats. ``bits`` are those of the buckets.
+    function of places takes. ``texts`` are the lines of the file's head; ``advice`` is that on the numbers of the
+    lines that are the places of E119. ``loss`` is the sum of the lines that have an answer, in nats. ``bits`` are
+    those of the buckets.
     """
 
     max_places: int
@@ -90,7 +90,6 @@ class LineFindings:
     places: dict[str, list[tuple[Any, ...] | Place]] = field(default_factory=dict)
     firsts: dict[str, int] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
     advice: Counter[str] = field(default_factory=Counter)
     loss: float = 0.0
 
@@ -113,7 +112,6 @@ class LineFindings:
             mine += kept[: self.max_places - len(mine)]
         self.firsts = later.firsts | self.firsts
         self.texts += later.texts
-        self.words += later.words
         self.advice.update(later.advice)
         self.loss += later.loss
 
@@ -143,9 +141,7 @@ def begin_block(lines: BlockLines, findings: LineFindings, *, all_malformed: boo
     """Count the lines of a block, keep those of the file's head, and see whether the file is text."""
     block = lines.block
     findings.lines += block.lines
-    head = range(min(block.lines, HEAD_LINES + 1 - block.first_line))
-    findings.texts += map(lines.text, head)
-    findings.words += lines.words[: len(head)] if head else []
+    findings.texts += map(lines.text, range(min(block.lines, HEAD_LINES + 1 - block.first_line)))
     if block.first_line == 1:
         findings.counts["binary"] = all_malformed and b"\0" in bytes(block.outputs)
 

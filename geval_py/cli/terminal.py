@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -136,12 +137,19 @@ def tell(message: str) -> None:
 
 
 def note_outputs(notes: Mapping[str, Sequence[str]]) -> None:
-    """Write the notes of one kind on outputs, by their paths; of three outputs or more, only those on the first."""
-    paths = [path for path, of_output in notes.items() if of_output]
-    likewise = f"\n  likewise {some_of(map(named, paths[1:]), MAX_LIKEWISE)}" if len(paths) > 2 else ""
-    for path in paths[:1] if likewise else paths:
-        *before, last = notes[path]
-        note(*before, last + likewise)
+    """Write the notes on outputs, by their paths; of three outputs with notes of one kind, only those on the first.
+
+    Notes are of one kind if they differ only in figures, and in what they quote.
+    """
+    kinds: dict[str, list[str]] = {}
+    for path, of_output in notes.items():
+        if of_output:
+            kinds.setdefault(re.sub(r"`.*?`|[0-9.e+-]+", "", "\n".join(of_output)), []).append(path)
+    for paths in kinds.values():
+        likewise = f"\n  likewise {some_of(map(named, paths[1:]), MAX_LIKEWISE)}" if len(paths) > 2 else ""
+        for path in paths[:1] if likewise else paths:
+            *before, last = notes[path]
+            note(*before, last + likewise)
 
 
 def show_notes(evaluations: Sequence[Evaluation]) -> None:
