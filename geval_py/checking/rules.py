@@ -195,7 +195,7 @@ RULES = (
         "GEval divides the line by its sum without a message. Rounding explains half a unit in the last place of "
         "each number with decimals, and 1e-8 for the sum.",
         "Divide by the sum before writing.",
-        has=kernel.ABOVE_ONE, lacks=kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR, fixable=True,
+        has=kernel.ABOVE_ONE, lacks=kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR,
     ),
     Rule(
         "W203", "sum-below-one", "the sum with the rest entry is less than one, and rounding does not explain it",
@@ -204,7 +204,6 @@ RULES = (
         "1e-8 for the sum.",
         "If other words should get the missing probability, add it to the rest entry.",
         has=kernel.HAS_REST | kernel.BELOW_ONE, lacks=kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR,
-        fixable=True,
     ),
     Rule(
         "W204", "no-rest-mass", "no probability is left for other words",
@@ -225,13 +224,13 @@ RULES = (
         "W206", "repeated-word", "a word occurs more than once on the line",
         "GEval adds the probabilities of its entries.",
         "Write each word once, with its total probability.",
-        has=kernel.REPEATED, fixable=True,
+        has=kernel.REPEATED,
     ),
     Rule(
         "W207", "zero-entry", "an entry has the probability 0",
         "The entry has no effect: its word gets a share of the rest, like any word that is not listed.",
         "Leave the entry out, or write more digits if the probability was rounded to 0.",
-        has=kernel.ZERO_ENTRY, lacks=kernel.LOGARITHMS, fixable=True,
+        has=kernel.ZERO_ENTRY, lacks=kernel.LOGARITHMS,
     ),
     Rule(
         "W208", "odd-character", "a word contains a no-break space, a control character or a byte order mark",

@@ -42,10 +42,8 @@ PURPOSES = {
     "latex": "a table for a paper",
     "html": "a table for a page",
     "concise": "geval check: a line for each place, as compilers show errors",
-    "github": "geval check: annotations of a pull request, and the job's summary",
+    "github": "geval check: annotations of a pull request",
     "gitlab": "geval check: Code Quality of a merge request",
-    "junit": "geval check: test results, for GitLab and others",
-    "sarif": "geval check: code scanning",
 }
 
 

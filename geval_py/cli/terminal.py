@@ -40,23 +40,18 @@ def carry_out(command: Callable[[], int | None], asked: Settings | argparse.Name
     """Run a command as ``--output`` and ``--quiet`` ask, and return its exit status.
 
     The file of ``--output`` is left as it was if an error is raised, or if the command fails and shows nothing.
-    Raises UsageError for a file that cannot be written, one that may hold the output of a model, and one that
-    ``--output`` and ``--also`` both name.
+    Raises UsageError for a file that cannot be written, and one that may hold the output of a model.
     """
     global _is_quiet
     _is_quiet = asked.quiet
     output = getattr(asked, "output_file", None)
-    paths = [path for _, path in getattr(asked, "also", ())] + [output] * (output is not None)
-    for path in paths:
-        if os.path.exists(path) and name_of(path).endswith((".tsv", ".jsonl", ".parquet")):
-            raise UsageError(
-                message=f"Cannot write results to {named(path)}: it may hold the output of a model\n"
-                f"  -o {visible(path)} scores it; remove it first if you do not need it"
-            )
-        if paths.count(path) > 1:
-            raise UsageError(message=f"Cannot write two reports to {named(path)}: give each a file of its own")
     if output is None:
         return command() or 0
+    if os.path.exists(output) and name_of(output).endswith((".tsv", ".jsonl", ".parquet")):
+        raise UsageError(
+            message=f"Cannot write results to {named(output)}: it may hold the output of a model\n"
+            f"  -o {visible(output)} scores it; remove it first if you do not need it"
+        )
     from geval_py.reading.rewriting import written_whole
 
     with written_whole(output) as file:
