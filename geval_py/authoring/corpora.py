@@ -214,10 +214,14 @@ class Gap(NamedTuple):
     word: str
     right: str
 
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """The texts on both sides, as in in.tsv."""
+        return tuple(text.replace("\t", " ").replace("\n", "\\n") for text in (self.left, self.right))
+
     def input_line(self) -> str:
         """Return the line of in.tsv, without its end."""
-        texts = (text.replace("\t", " ").replace("\n", "\\n") for text in (self.left, self.right))
-        return "\t".join((*self.document.columns.values(), *texts))
+        return "\t".join((*self.document.columns.values(), *self.contexts))
 
 
 def cut_gaps(document: Document, cut: Cut) -> Iterator[Gap]:

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from geval_py.authoring import corpora, leaks
 from geval_py.authoring.init import config_text
+from geval_py.authoring.run_index import Vocabulary
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import config, files, splits
-from geval_py.reading.challenge import README_FILE
+from geval_py.reading.challenge import README_FILE, DataSet
 from geval_py.reading.lines import check_line_count, first_name, read_lines
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
 from geval_py.scoring import evaluate
@@ -29,6 +30,7 @@ GapsByPart: TypeAlias = dict[str, list[corpora.Gap]]
 PartSize: TypeAlias = tuple[str, int, int]  # the name of a part, and its numbers of items and of groups
 
 CONTEXTS = ("LeftContext", "RightContext")
+COPY_RULES = {"E403", "W403", "E404", "W404", "E405", "W405", "W406"}
 DEFAULT_METRICS = ("PerplexityHashed",)
 DEFAULT_TITLE = "Guess the missing word"
 CUTTING, PACKING = "documents", "packing"  # the names of what takes long
@@ -49,8 +51,9 @@ class Recipe(NamedTuple):
 
     ``group`` is the column whose values stay in one part, None for the documents themselves. ``train_every`` is
     ``cut.every`` of the training set, if it is another. Only words with at least ``least_frequency`` occurrences may
-    be gaps. Items are in the order of their hashes, unless ``keep_order``. With ``for_geval``, GEval reads the
-    config.txt: it does not declare the column of the documents.
+    be gaps. With ``drop_copies``, gaps that copy text of train or of other gaps are left out. Items are in the order
+    of their hashes, unless ``keep_order``. With ``for_geval``, GEval reads the config.txt: it does not declare the
+    column of the documents.
     """
 
     cut: corpora.Cut = corpora.Cut()
@@ -58,6 +61,7 @@ class Recipe(NamedTuple):
     group: str | None = None
     train_every: int | None = None
     least_frequency: int = 1
+    drop_copies: bool = False
     keep_order: bool = False
     metrics: tuple[str, ...] = DEFAULT_METRICS
     title: str = ""
@@ -75,10 +79,10 @@ def make_challenge(
     answers: str,
     *,
     progress_of: ProgressOf = no_progress,
-) -> GapsByPart:
+) -> tuple[GapsByPart, int]:
     """Cut a challenge and write it into the new folder ``out``, the hidden answers into the new folder ``answers``.
 
-    Return the gaps of each part.
+    Return the gaps of each part, and the number of copies that were left out.
 
     ``progress_of(name)`` returns a context manager with a function that is called as documents are cut, for the name
     :data:`CUTTING`, and as parts are packed, for :data:`PACKING`. Raises UsageError (no document, an unknown column
@@ -89,12 +93,23 @@ def make_challenge(
     config_of(recipe.metrics)
     with progress_of(CUTTING) as progress:
         parts = cut_challenge(documents, recipe, progress)
+    copies = drop_copies(parts) if recipe.drop_copies else 0
+    advice = ""
+    if len(documents) == 1:
+        path = documents[0].path
+        file = visible(shlex.quote(path)) if path.endswith(".txt") else "FILE"
+        awk = """awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}'"""
+        advice = "cut the text into files, for example at empty lines, and give their folder:\n"
+        advice += f"  mkdir texts; {awk} {file}"
+    _check_filled(parts, list(map(recipe.group_of, documents)), recipe, recipe.group or "document", advice)
     words = sum(len(document.text.split()) for document in documents)
     how_cut = [
         f"A gap has {recipe.cut.context} words on each side, cut from {words:,} words. "
         "A line end is the two characters `\\n`.",
         "Words hyphenated at a line end are as they were in the texts; their halves are never gaps.",
-        f"The windows of gaps do not overlap, except perhaps in `{splits.TRAINING_SET}`.\n",
+        f"The windows of gaps do not overlap, except perhaps in `{splits.TRAINING_SET}`.",
+        *([f"{copies:,} gaps are left out, as they copy others."] if copies else ()),
+        "",
     ]
     items = {
         name: [(gap.input_line(), gap.word, recipe.group_of(gap.document)) for gap in gaps]
@@ -102,7 +117,7 @@ def make_challenge(
     }
     columns = (*documents[0].columns, *CONTEXTS)
     _publish(items, recipe, out, answers, columns, recipe.group, how_cut, progress_of)
-    return parts
+    return parts, copies
 
 
 def cut_challenge(
@@ -148,15 +163,21 @@ def cut_challenge(
             message=f"no gap can be cut: no text has a word that may be one, with {cut.context} words on each "
             "side\n  try a smaller --context, other --words or a lower --least-frequency"
         )
-    advice = ""
-    if len(documents) == 1:
-        path = documents[0].path
-        file = visible(shlex.quote(path)) if path.endswith(".txt") else "FILE"
-        awk = """awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}'"""
-        advice = "cut the text into files, for example at empty lines, and give their folder:\n"
-        advice += f"  mkdir texts; {awk} {file}"
-    _check_filled(parts, groups, recipe, recipe.group or "document", advice)
     return parts
+
+
+def drop_copies(parts: GapsByPart) -> int:
+    """Leave out the gaps that :func:`leaks.find_leaks` would call copies or readable; return their number."""
+    found, vocabulary, compared = leaks.Leaks(COPY_RULES), Vocabulary(), []
+    for name, gaps in parts.items():
+        part = leaks.Part(DataSet(name=name, directory="", input=None, expected=None), left=0, right=1)
+        texts = ["\t".join(gap.contexts) for gap in gaps]
+        compared.append((part, [leaks.number_items(texts, [gap.word for gap in gaps], part, vocabulary)]))
+    leaks.compare(compared, found)
+    copies = {name: found.items(name) for name in parts}
+    for name, items in copies.items():
+        parts[name] = [gap for item, gap in enumerate(parts[name]) if item not in items]
+    return sum(map(len, copies.values()))
 
 
 def columns_with_answers(parts: Mapping[str, Sequence[corpora.Gap]]) -> list[tuple[str, float]]:

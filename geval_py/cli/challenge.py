@@ -17,6 +17,7 @@ from geval_py.cli.commands import CONTEXTS, command, group, number_option, optio
 from geval_py.errors import UsageError
 from geval_py.reading import config, splits
 from geval_py.reading.config import Settings, Task
+from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
 
@@ -122,6 +123,7 @@ The hidden answers of test-A are written to a folder of their own.
         "--least-frequency", default=1,
         help="only words that occur at least N times in the texts may be gaps (default: 1)",
     ),
+    switch("--drop-copies", help="leave out gaps that copy text of train or of other gaps, such as reprints"),
 )  # fmt: skip
 split_command = command(
     "challenge split",
@@ -156,9 +158,12 @@ def run_make(args: argparse.Namespace) -> None:
         group=args.group,
         train_every=args.train_every,
         least_frequency=args.least_frequency,
+        drop_copies=args.drop_copies,
     )
     documents = corpora.read_documents(args.texts, id=args.id, text=args.text)
-    parts = make.make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
+    parts, copies = make.make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
+    if copies:
+        terminal.note(f"{counted(copies, 'gap')} left out, because text around it is in train or in another gap's")
     without_gaps = len(documents) - len({gap.document.id for gaps in parts.values() for gap in gaps})
     if without_gaps:
         terminal.note(

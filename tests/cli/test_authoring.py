@@ -216,7 +216,7 @@ def test_explain_and_rules(geval):
     status, out, _ = geval("challenge", "leaks", "--explain", "e404")
     assert status == 0
     assert out.startswith("E404 readable-in-inputs (error)\n  answers can be read in other inputs\n")
-    assert geval("challenge", "leaks", "--explain", "near-duplicate")[1].startswith("W407 ")
+    assert geval("challenge", "leaks", "--explain", "shared-runs")[1].startswith("W406 ")
     status, out, _ = geval("challenge", "leaks", "--rules")
     assert [line.split()[0] for line in out.splitlines()][:3] == ["E401", "E402", "E403"]
 
