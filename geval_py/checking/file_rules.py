@@ -17,6 +17,7 @@ from geval_py.checking import word_checks
 from geval_py.checking.order import judge_lines
 from geval_py.checking.places import place_of
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Rule
+from geval_py.checking.spelling import find_misspelling
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import LineFindings
 from geval_py.reading import lines, wordprobs
@@ -25,7 +26,6 @@ from geval_py.scoring.blocks import Block
 from geval_py.tables.numbers import counted
 from geval_py.text import visible
 
-CASE_SHARE = 0.05  # of the lines: a model that is not lower-cased breaks W302 on fewer
 NO_METRIC = (
     "no line is a guess of a word gap; if the challenge is of another task, add --metric NAME, or name the folder of "
     "its config.txt with --challenge"
@@ -177,21 +177,6 @@ def _mixed_scales(output: CheckedOutput, findings: Findings) -> None:
         findings["W213"] = Finding.of_file(", ".join(scales), line=firsts[rarer])
 
 
-def _capitals(output: CheckedOutput, findings: Findings) -> None:
-    """Report words in another case if the output has no capital, or if they are enough (W302)."""
-    counts = output.lines.counts
-    expected = counts["expected capitals"]
-    if expected and not counts["capitals"]:
-        summary = f"the output has no capital, unlike {counted(expected, 'expected word')}"
-        findings["W302"] = Finding(expected, output.lines.places["expected capitals"], summary)
-    elif "W302" in findings:
-        of_words = f"{counts['W302']} of {expected} expected words with capitals"
-        findings["W302"].summary = f"{of_words} are listed only in another case"
-    is_rare = "W302" in findings and findings["W302"].count < CASE_SHARE * counts["answers"]
-    if is_rare or output.lines.lines != output.items:
-        findings.pop("W302", None)
-
-
 def _units(output: CheckedOutput, findings: Findings) -> None:
     """Find numbers of another unit in the first lines: logarithms to base 2 (W223), and 1 - p (W202)."""
     if output.target.is_of_words and ("W202" in findings or output.lines.counts["logarithms"]):
@@ -224,6 +209,17 @@ def _row_numbers(output: CheckedOutput, findings: Findings) -> None:
             findings["W222"].share = 1.0
 
 
+def _spelling(output: CheckedOutput, findings: Findings) -> None:
+    """Find answers of the first lines that are listed only in another spelling (W302)."""
+    target, block = output.target, output.first_block
+    if block is None or not target.is_of_words or not target.words_are_plain or output.lines.lines != output.items:
+        return
+    if misspelling := find_misspelling(block):
+        message, places = misspelling.message, misspelling.places[: output.lines.max_places]
+        count = len(misspelling.places)
+        findings["W302"] = Finding(count, places, message, misspelling.folding.fix, count / block.known)
+
+
 def _places_of_lines(output: CheckedOutput, findings: Findings) -> None:
     """Find lines that fit other answers (W305), else, without any problem, a score worse than that of `:1` (W304)."""
     target, loss, answers = output.target, output.lines.loss, output.lines.counts["answers"]
@@ -248,10 +244,10 @@ FILE_RULES = (
     _format_of_the_metric,
     _numbers_far_above_one,
     _mixed_scales,
-    _capitals,
     _units,
     _tokens_of_language_models,
     _row_numbers,
+    _spelling,
     _places_of_lines,
 )
 

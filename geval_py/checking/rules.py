@@ -313,10 +313,11 @@ RULES = (
         needs_answers=True,
     ),
     Rule(
-        "W302", "case-mismatch", "many expected words are listed in another case, or the output has no capitals",
-        "Words are compared exactly: a word in lower case does not match its capitalised form. The rule needs one "
-        "such line in twenty, because on fewer lines it happens to every model.",
-        "Do not change the training text to lower case, or list both forms.",
+        "W302", "other-spelling", "answers are listed only in another spelling, such as another case or encoding",
+        "Words are compared exactly: `caf\\xe9`, `cafe` and `Café` do not match `café`. The rule compares the first "
+        "500 lines. A spelling that may be a word itself, as in another case, needs one line in twenty, because on "
+        "fewer lines it happens to every model.",
+        "Write words as in the answers.",
         needs_answers=True,
     ),
     Rule(

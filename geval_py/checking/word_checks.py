@@ -198,7 +198,7 @@ def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
             if places.odd_character_in(lines.text(index)):
                 findings.add("W208", lines, index)
     if target.expected is not None and target.words_are_plain:
-        _check_answers(losses, flags, present, lines, findings)
+        _check_answers(losses, lines, findings)
     return findings
 
 
@@ -211,36 +211,14 @@ def _with_flag(flags: Sequence[int], flag: int) -> list[int]:
     return [index for index, kind in enumerate(flags) if kind & flag]
 
 
-def _check_answers(
-    losses: Sequence[float], flags: Sequence[int], present: int, lines: BlockLines, findings: LineFindings
-) -> None:
-    """Find expected words without mass (W301), and those that are listed in another case only (W302).
-
-    All lines with expected words in capitals are kept too, in case the output has no capitals anywhere.
-    """
+def _check_answers(losses: Sequence[float], lines: BlockLines, findings: LineFindings) -> None:
+    """Sum up the losses, and find expected words without mass (W301)."""
     findings.counts["answers"] += len(lines.words)
     findings.loss += fsum(losses[: len(lines.words)])
     if inf in losses:
         for index, word in enumerate(lines.words):
             if losses[index] == inf:
                 findings.add("W301", lines, index, word)
-    for index, word in enumerate(lines.words):
-        if word == word.lower() or flags[index] & (kernel.MALFORMED | kernel.VECTOR):
-            continue
-        text, casefolded = lines.text(index), word.casefold()
-        if all(token.startswith(":") for token in text.split(" ")):
-            continue
-        findings.add("expected capitals", lines, index, word, code="W302")
-        if f" {casefolded}:" in f" {text.casefold()}":
-            entries = words_of(text)
-            if word not in entries and any(entry.casefold() == casefolded for entry in entries):
-                findings.add("W302", lines, index, word)
-    if present & (kernel.CAPITAL | kernel.NOT_ASCII) and not findings.counts["capitals"]:
-        for index in _with_flag(flags, kernel.CAPITAL | kernel.NOT_ASCII):
-            # The E of an exponent is no capital.
-            if any(word != word.lower() for word in words_of(lines.text(index))):
-                findings.counts["capitals"] = 1
-                break
 
 
 # Numbers in another unit

@@ -183,10 +183,14 @@ def score_output(
     evaluation = Evaluation(split, output, scores, lines, vocabulary=vocabulary, raw_filters=raw_filters)
     if first_block is not None and how.get("cluster") is None:
         from geval_py.checking.order import judge_lines
+        from geval_py.checking.spelling import find_misspelling
 
-        of_words = (plan.metric for plan in plans if plan.metric.is_of_words or plan.metric.has_entries)
-        bits = next((metric.bits or DEFAULT_BITS for metric in of_words), None)
-        evaluation.misplaced_lines, evaluation.cause_of_loss = judge_lines(first_block, lines, bits)
+        of_words = [plan for plan in plans if plan.metric.is_of_words or plan.metric.has_entries]
+        bits = next((plan.metric.bits or DEFAULT_BITS for plan in of_words), None)
+        evaluation.fault_of_lines, evaluation.cause_of_loss = judge_lines(first_block, lines, bits)
+        if of_words and not of_words[0].scheme.text_flags and not evaluation.fault_of_lines:
+            misspelling = find_misspelling(first_block)
+            evaluation.fault_of_lines = "" if misspelling is None else misspelling.message
     if not evaluation.has_scores:
         raise evaluation.errors[0]
     return evaluation
@@ -459,8 +463,8 @@ def _notes_on_output(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
     """Yield notes on the file of the output, and on where it lies."""
     split, output = evaluation.split, evaluation.output
     yield from _notes_on_file(output.file)
-    if evaluation.misplaced_lines:
-        yield f"{named(output.path)}: {evaluation.misplaced_lines}"
+    if evaluation.fault_of_lines:
+        yield f"{named(output.path)}: {evaluation.fault_of_lines}"
     table = max((score.statistics for score in scores), key=lambda table: table.far_above_one)
     if table.far_above_one:
         from geval_py.reading.wordprobs import UNKNOWN_NUMBERS, far_above_one_note, number_advice, parse_line
@@ -509,7 +513,7 @@ def _notes_on_scores(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
     for count, lines in {(table.infinite, table.lines): None for table in tables}:
         if count:
             yield f"{named(evaluation.output.path)}: the loss of {count} of {lines} lines is infinite"
-    for score in () if evaluation.misplaced_lines else scores:
+    for score in () if evaluation.fault_of_lines else scores:
         nothing = score.metric.uninformed_value
         if nothing is None or score.line_numbers is not None or score.statistics.infinite:
             continue
