@@ -20,8 +20,8 @@ SAMPLED_LINES, SAMPLED_BYTES = 200, 1 << 17
 MIN_LINES = 20  # that are the answers themselves
 MIN_BATCH = 8  # lines
 MIN_GAIN = log(2)  # nats a line, of a clear difference
-MIN_DEVIATIONS = 3.0  # of a clear difference
-MAX_LOSS = 20.0  # nats; a greater loss counts as this, and so does a line that is not its answer
+MIN_DEVIATIONS = 3.4  # of a clear difference
+MAX_LOSS, LOSS_OF_MISS = 20.0, 2.0  # nats; a greater loss counts as MAX_LOSS
 
 
 def judge_lines(first: Block, items: int, bits: int | None) -> tuple[str, str]:
@@ -41,7 +41,7 @@ def judge_lines(first: Block, items: int, bits: int | None) -> tuple[str, str]:
         """Return the losses of lines with the answers at some places, which begin again after the last answer."""
         chosen = [answers[place % len(answers)] for place in islice(places, len(texts))]
         if bits is None:
-            return [MAX_LOSS * (text != answer) for text, answer in zip(texts, chosen, strict=True)]
+            return [LOSS_OF_MISS * (text != answer) for text, answer in zip(texts, chosen, strict=True)]
         outputs, expected = (b"".join(line + b"\n" for line in side) for side in (texts, chosen))
         return [min(loss, MAX_LOSS) for loss in backends.bounded_losses(outputs, expected, bits, 1)[0]]
 
