@@ -7,6 +7,7 @@ from geval_py.checking.word_checks import BlockLines, LineFindings, begin_block
 from geval_py.errors import MalformedLineError
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.metrics.exact import best_guess
+from geval_py.scoring.metrics.tags import token_hits
 from geval_py.text import strip_spaces
 
 
@@ -29,6 +30,8 @@ def check_texts(block: Block, target: Target, max_places: int) -> LineFindings:
         try:
             if metric.parse is not None:
                 metric.parse(prepared, line)
+            if metric.name == "TokenAccuracy" and index < len(lines.words):
+                token_hits(prepared, prepare(lines.words[index]))
         except MalformedLineError as error:
             column = error.column if error.text == text else 1  # the metric's flags may have changed the line
             findings.add("E117", lines, index, column, error.token, error.hint)
