@@ -116,7 +116,7 @@ def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
             rows = _tsv_rows(path, text)
         else:
             stem = os.path.splitext(plain)[0]
-            content = "\n".join(_lines(path)).translate(_AS_LINE_FEED)
+            content = _text_of(path).translate(_AS_LINE_FEED)
             yield Document(stem, content, {FILE_ID: stem.translate(_AS_SPACE)}, path)
             return
         for line, values in rows:
@@ -133,29 +133,26 @@ def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
             yield Document(values[id], content, columns, path)
 
 
-def _lines(path: str) -> Iterator[str]:
-    """Yield the lines of a file; raises ValueError unless they are UTF-8."""
-    number = 0
+def _text_of(path: str) -> str:
+    """Return a file's text; raises ValueError unless it is UTF-8."""
     with LineReader(path) as reader:
-        while block := reader.block():
-            try:
-                lines = block.decode().replace("\r", "").split("\n")[:-1]
-            except UnicodeDecodeError as error:
-                line = number + block.count(b"\n", 0, error.start) + 1
-                raise ValueError(f"it is not UTF-8 (byte 0x{block[error.start]:02X}), line {line}") from error
-            yield from lines
-            number += len(lines)
-    if not number:
+        data = b"".join(iter(reader.block, b""))
+    if not data:
         raise EmptyFileError(what="text", path=path)
+    try:
+        return data.decode().replace("\r", "").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"it is not UTF-8 (byte 0x{data[error.start]:02X}), line {line}") from error
 
 
 def _json_rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(_text_of(path).split("\n"), 1):
         if not line.strip():
             continue
         try:
             values = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"a line is not JSON ({error}), line {number}") from error
         if not isinstance(values, dict):
             raise ValueError(f"a line is not an object with a text, line {number}")
@@ -166,8 +163,10 @@ def _json_rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _tsv_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    lines = _lines(path)
-    names = next(lines).split("\t")
+    first, *lines = _text_of(path).split("\n")
+    names = first.split("\t")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"two columns have the name {visible(twice)}, line 1")
     for number, line in enumerate(lines, 2):
         cells = line.split("\t")
         if len(cells) != len(names):

@@ -19,13 +19,13 @@ from geval_py.authoring.run_index import Vocabulary
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import config, files, splits
 from geval_py.reading.challenge import README_FILE, DataSet
-from geval_py.reading.lines import check_line_count, first_name, read_lines
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
 from geval_py.scoring import evaluate
 from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
 from geval_py.text import named, visible
 
-Item = TypeVar("Item", bound=tuple[Any, ...])
+Grouped = TypeVar("Grouped", bound=tuple[Any, ...])
+Item: TypeAlias = tuple[str, str, str]  # the lines of in.tsv and of expected.tsv, without their ends, and the group
 GapsByPart: TypeAlias = dict[str, list[corpora.Gap]]
 PartSize: TypeAlias = tuple[str, int, int]  # the name of a part, and its numbers of items and of groups
 
@@ -180,21 +180,12 @@ def drop_copies(parts: GapsByPart) -> int:
     return sum(map(len, copies.values()))
 
 
-def columns_with_answers(parts: Mapping[str, Sequence[corpora.Gap]]) -> list[tuple[str, float]]:
-    """Return the columns that give answers away, such as one with the whole text, and the share of these answers."""
-    gaps = [gap for part in parts.values() for gap in part[: leaks.SAMPLED_ITEMS]]
-    answers = [gap.word for gap in gaps]
-    shares = {
-        name: leaks.share_in_column([gap.document.columns[name] for gap in gaps], answers)
-        for name in (gaps[0].document.columns if gaps else ())
-    }
-    return [(name, share) for name, share in shares.items() if share > leaks.MUCH_IN_COLUMN]
-
-
-def _deal(items: Sequence[Item], parts: corpora.Parts) -> dict[str, list[Item]]:
+def _deal(items: Iterable[Grouped], parts: corpora.Parts) -> dict[str, list[Grouped]]:
     """Return the items of each part; the last entry of an item is its group."""
-    places = {group: parts.part_of(group) for *_, group in items}
-    return {name: [item for item in items if places[item[-1]] == name] for name in parts.names}
+    dealt: dict[str, list[Grouped]] = {name: [] for name in parts.names}
+    for item in items:
+        dealt[parts.part_of(item[-1])].append(item)
+    return dealt
 
 
 def _check_filled(
@@ -220,11 +211,9 @@ def _digest(text: str) -> bytes:
 
 
 class ItemPool(NamedTuple):
-    """All items of a folder: their lines of in.tsv, answers and groups; the columns, and that of the groups."""
+    """The items of a folder, the names of their columns, and the column of their groups."""
 
-    lines: Sequence[str]
-    answers: Sequence[str]
-    groups: Sequence[str]
+    items: Sequence[Item]
     columns: tuple[str, ...]
     group: str
 
@@ -239,33 +228,35 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
     headers = []  # of in.tsv and of expected.tsv
     for file in (splits.IN_HEADER_FILE, splits.OUT_HEADER_FILE):
         places = (folder, os.path.dirname(os.path.abspath(folder)))
-        place = next((place for place in places if os.path.isfile(os.path.join(place, file))), "")
-        headers.append(splits.read_header(place, file) if place else ())
+        place = next((place for place in places if os.path.isfile(os.path.join(place, file))), None)
+        headers.append(() if place is None else splits.read_header(place, file))
     names = tuple(columns) or headers[0]
     if not names:
         message = f"the columns of in.tsv have no names: there is no {splits.IN_HEADER_FILE}"
         raise UsageError(message=f"{message}\n  --columns FileId,… names them")
     chosen = names[0] if group is None else group
     corpora.check_group(chosen, names)
-    place = os.path.join(folder, splits.INPUT_FILE)
-    path = files.find_file(place)
-    if path is None:
-        raise MissingFileError(what="No file with the input", path=place)
-    place = os.path.join(folder, splits.EXPECTED_FILE)
-    expected = splits.find_answers(place)
-    if expected is None:
-        raise MissingFileError(what="No file with the expected results", path=place)
-    answers = list(read_lines(splits.answers_at(expected), header=first_name(headers[1])))
-    lines = list(read_lines(path, header=names[0]))
-    check_line_count("input", path, len(lines), expected, len(answers))
-    if not lines:
-        raise EmptyFileError(what="input", path=path)
-    for number, line in enumerate(lines, 1):
-        if (width := line.count("\t") + 1) != len(names):
-            reason = f"line {number} has {width} columns, and {len(names)} have names"
-            raise UnreadableFileError(path=path, reason=reason)
-    groups = [line.split("\t")[names.index(chosen)] for line in lines]
-    return ItemPool(lines, answers, groups, columns=names, group=chosen)
+    paths = []
+    for find, file, what in (
+        (files.find_file, splits.INPUT_FILE, "input"),
+        (splits.find_answers, splits.EXPECTED_FILE, "expected results"),
+    ):
+        path = find(os.path.join(folder, file))
+        if path is None:
+            raise MissingFileError(what=f"No file with the {what}", path=os.path.join(folder, file))
+        paths.append(splits.answers_at(path))
+    data = DataSet(
+        name="", directory=folder, input=paths[0], expected=paths[1], in_header=names, out_header=headers[1]
+    )
+    items = []
+    for item in data:
+        if len(item.columns) != len(names):
+            reason = f"line {item.line} has {len(item.columns)} columns, and {len(names)} have names"
+            raise UnreadableFileError(path=paths[0].name, reason=reason)
+        items.append(("\t".join(item.columns.values()), item.expected or "", item.columns[chosen]))
+    if not items:
+        raise EmptyFileError(what="input", path=paths[0].name)
+    return ItemPool(items, names, chosen)
 
 
 def split_items(
@@ -278,12 +269,12 @@ def split_items(
     """
     check_folders(out, answers)
     config_of(recipe.metrics)
-    dealt = _deal(list(zip(pool.lines, pool.answers, pool.groups, strict=True)), recipe.parts)
-    _check_filled(dealt, pool.groups, recipe, pool.group)
+    parts = _deal(pool.items, recipe.parts)
+    _check_filled(parts, [group for *_, group in pool.items], recipe, pool.group)
     if not recipe.keep_order:
-        for items in dealt.values():
+        for items in parts.values():
             items.sort(key=lambda item: _digest(item[0]))
-    return _publish(dealt, recipe, out, answers, pool.columns, pool.group, (), progress_of)
+    return _publish(parts, recipe, out, answers, pool.columns, pool.group, (), progress_of)
 
 
 # Writing
@@ -306,7 +297,7 @@ def config_of(metrics: Sequence[str], documents: str | None = None) -> str:
 
 
 def _publish(
-    items: Mapping[str, Sequence[tuple[str, str, str]]],
+    items: Mapping[str, Sequence[Item]],
     recipe: Recipe,
     out: str,
     answers: str,
@@ -317,7 +308,6 @@ def _publish(
 ) -> list[PartSize]:
     """Write a challenge into a new folder, and its hidden answers into another; both are complete or absent.
 
-    ``items`` holds, for each part, the lines of in.tsv and of expected.tsv, without their ends, and the groups.
     ``group`` is the column that assigns items to parts, None if each document is a group.
     """
     title, metrics = recipe.title or DEFAULT_TITLE, recipe.metrics

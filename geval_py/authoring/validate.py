@@ -52,7 +52,7 @@ class Fault(NamedTuple):
 
 
 class Text(NamedTuple):
-    """The faults of a text file in GEval's order, its lines, None if it cannot be read, and the first line's columns."""
+    """The faults of a text file in GEval's order, its lines (None for an unreadable one), and the first's columns."""
 
     faults: Sequence[Fault]
     lines: int | None = None

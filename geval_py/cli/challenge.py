@@ -170,11 +170,6 @@ def run_make(args: argparse.Namespace) -> None:
             f"{without_gaps} of {len(documents)} documents have no gap: no word that may be one, "
             f"with {recipe.cut.context} words on each side"
         )
-    for column, share in make.columns_with_answers(parts):
-        terminal.note(
-            f"the column {visible(column)} gives away {share:.0%} of the answers: leave it out of the texts, or "
-            "everyone can read them there"
-        )
     sizes = [(name, len(gaps), len({recipe.group_of(gap.document) for gap in gaps})) for name, gaps in parts.items()]
     _show_parts(sizes, args.group, out, answers)
 

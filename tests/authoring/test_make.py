@@ -3,7 +3,6 @@
 import hashlib
 import json
 import lzma
-import random
 import re
 import subprocess
 from contextlib import nullcontext
@@ -363,16 +362,6 @@ def test_the_name_of_a_column_is_one_cell(name, tmp_path):
     path.write_text(json.dumps({"id": "x", "text": "some words", name: "y"}) + "\n")
     with pytest.raises(UnreadableFileError, match="the name of a column has a TAB or a line end"):
         read_documents([str(path)])
-
-
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_column_with_the_text_is_named(whole, tmp_path):
-    chance, documents = random.Random(1), []
-    for n in range(60):
-        text = " ".join(f"w{chance.randrange(5000)}" for _ in range(60))
-        documents.append(document(f"d{n}", text, body=text if whole else "x"))
-    parts = cut_challenge(documents, Recipe(cut=Cut(context=4)))
-    assert [name for name, _ in make.columns_with_answers(parts)] == ["body"] * whole
 
 
 def reprinted():
