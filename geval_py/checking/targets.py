@@ -473,7 +473,7 @@ def _has_classes(target: Target) -> bool:
     from geval_py.scoring.metrics.exact import is_class_line
 
     outputs = _first_lines(target.file, target.output_header)
-    if any(":" in text and not is_class_line(text) for text in outputs):
+    if outputs and all(":" in text and not is_class_line(text) for text in outputs):
         return False
     for file in (target.expected, target.training):
         answers = [] if file is None else _first_lines(file, target.output_header)

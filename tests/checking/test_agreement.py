@@ -12,7 +12,7 @@ TASKS = {  # by metric: a right output line, another one, and the answer
     "PerplexityHashed": ("mule:0.5 salt:0.25 :0.25", "ferry:-1.25 mule:-0.5 :-2", "mule"),
     "LogLossHashed8": ("mule:0.5 salt:0.25 :0.25", " ".join(["-5.5"] * 256), "salt"),
     "LogLoss": ("mule:0.5 salt:0.5", "salt:0.9 mule:0.05 :0.05", "mule"),
-    "MRR": ("mule:0.5 salt:0.25 :0.25", "ferry:0.125 mule:0.875", "mule"),
+    "Likelihood": ("0.75", "1 remark", "1"),
     "RMSE": ("1.5", "-0.25", "2"),
     "Haversine": ("52.25\t21.5", "-33.5\t151.25", "52.5\t21"),
     "BIO-F1": ("B-per I-per O B-loc", "O O B-loc O", "B-per I-per O B-loc"),
