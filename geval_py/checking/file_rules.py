@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from geval_py.checking import word_checks
+from geval_py.checking.first_lines import other_line_numbers, unread_columns
 from geval_py.checking.order import judge_lines
 from geval_py.checking.places import place_of
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Rule
@@ -32,6 +33,7 @@ NO_METRIC = (
 )
 FIX_NO_METRIC = "Run it in the folder of config.txt, or add --challenge DIR or --metric NAME. For word gaps:"
 NO_GUESS = "; write `:1` where there is no guess"  # which other tasks than word gaps do not have
+HEADER_NAMES = frozenset({"answer", "class", "expected", "gold", "label", "labels", "tags", "target", "word", "y"})
 MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of lines is looked for
 
 
@@ -141,10 +143,7 @@ def _format_of_the_metric(output: CheckedOutput, findings: Findings) -> None:
     """Name the metric of lines that it cannot read (E117), or that none is known (E113, E115)."""
     target, texts = output.target, output.lines.texts
     if target.metric is not None and "E117" in findings:
-        name = target.metric.name
-        findings[
-            "E117"
-        ].fix = f"Write what {name} reads (geval --list-metrics); for word gaps, give --metric PerplexityHashed."
+        findings["E117"].fix = f"Write what {target.metric.name} reads (geval --list-metrics)."
     without_colon = [findings[code] for code in ("E113", "E115") if code in findings]
     are_all = sum(finding.count for finding in without_colon) == output.lines.lines
     if are_all and not target.has_metric and not any(":" in text for text in texts):
@@ -179,7 +178,8 @@ def _mixed_scales(output: CheckedOutput, findings: Findings) -> None:
 
 def _units(output: CheckedOutput, findings: Findings) -> None:
     """Find numbers of another unit in the first lines: logarithms to base 2 (W223), and 1 - p (W202)."""
-    if output.target.is_of_words and ("W202" in findings or output.lines.counts["logarithms"]):
+    counts = output.lines.counts
+    if output.target.is_of_words and ("W202" in findings or counts["logarithms"] or counts["vectors"]):
         sample = output.lines.texts[: word_checks.SAMPLED_FOR_UNITS]
         units = word_checks.find_units(sample)
         if 2 * units["bits"] > len(sample):
@@ -220,6 +220,20 @@ def _spelling(output: CheckedOutput, findings: Findings) -> None:
         findings["W302"] = Finding(count, places, message, misspelling.folding.fix, count / block.known)
 
 
+def _line_numbers(output: CheckedOutput, findings: Findings) -> None:
+    """Find vectors that were hashed with other seeds than the line numbers (W306)."""
+    block, bits = output.first_block, output.target.bits
+    if output.lines.counts["vectors"] and block is not None and (message := other_line_numbers(block, bits)):
+        findings["W306"] = Finding.of_file(message, count=output.lines.lines)
+
+
+def _columns(output: CheckedOutput, findings: Findings) -> None:
+    """Find columns of the answers that the metric does not compare (W225)."""
+    metric, block = output.target.metric, output.first_block
+    if metric is not None and block is not None and (message := unread_columns(metric, block)):
+        findings["W225"] = Finding.of_file(message)
+
+
 def _places_of_lines(output: CheckedOutput, findings: Findings) -> None:
     """Find lines that fit other answers (W305), else, without any problem, a score worse than that of `:1` (W304)."""
     target, loss, answers = output.target, output.lines.loss, output.lines.counts["answers"]
@@ -248,6 +262,8 @@ FILE_RULES = (
     _tokens_of_language_models,
     _row_numbers,
     _spelling,
+    _columns,
+    _line_numbers,
     _places_of_lines,
 )
 
@@ -265,6 +281,10 @@ def _line_count_causes(output: CheckedOutput, items: int, findings: Findings) ->
         yield "it looks like a JSON list: name the file out-NAME.json"
     if "W215" in findings:
         yield "the first line is a header"
+    answer = "" if output.first_block is None else str(output.first_block.expected, "utf-8", "replace").split("\n")[0]
+    if total.lines + 1 == items and answer.strip().casefold() in HEADER_NAMES:
+        name = visible(answer.strip())
+        yield f"`{name}`, the first answer, looks like a header: move the headers to in-header.tsv and out-header.tsv"
     if any(re.fullmatch('".+"', text) for text in total.texts):
         yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"
     elif target.input is not None:

@@ -79,6 +79,8 @@ def _point(code: str, text: str, *words: str) -> tuple[int, str, str]:
             return 1, text, "only a rest: all words are equally likely"
         case "W217":
             return 1, "", "the line is empty"
+        case "W224":
+            return max(1, len(text)), "", words[0]
         case "W301":
             return 1, words[0], f"the expected word {names[0]} has probability 0: the loss is infinite"
     return _point_at_entry(code, text)

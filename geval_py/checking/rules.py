@@ -84,6 +84,7 @@ class Problem:
     fix: str = ""
 
 
+MULTIPLY = "multiply each number by 0.693147 (ln 2)"
 RULES = (
     Rule(
         "E101", "missing-output", "there is no output, or it cannot be read",
@@ -303,8 +304,21 @@ RULES = (
     Rule(
         "W223", "base-two", "the numbers look like logarithms to base 2",
         "GEval reads them as natural logarithms. The probabilities then sum to less than 1, and are divided by "
-        "their sum.",
-        "Multiply each number by 0.693147 (ln 2).",
+        "their sum. A vector of them can even have a better score than it should.",
+        f"Multiply{MULTIPLY[8:]}.",
+    ),
+    Rule(
+        "W224", "wrong-number-of-tags", "a line has another number of tags than its answer",
+        "The tags that are missing are wrong, even if the score does not show it: without its last tags, a line with "
+        "all entities has the best BIO-F1. A model that cuts off long texts is a usual cause.",
+        "Write a tag for each word of the text.",
+        needs_answers=True,
+    ),
+    Rule(
+        "W225", "unread-columns", "the answers have columns that the metric does not compare",
+        "A metric of numbers, such as RMSE, reads each line up to the first TAB.",
+        "Make a challenge of each column, or choose a metric that reads all.",
+        needs_answers=True,
     ),
     Rule(
         "W301", "impossible-word", "the expected word has the probability 0, so the loss is infinite",
@@ -333,6 +347,13 @@ RULES = (
         "lines, in reverse order, in the order of 2, 4 or 8 workers. The rule is also broken by batches that repeat "
         "the batch before, by one guess for all lines of a batch, and by lines that are the answers themselves.",
         "Write one line for each line of in.tsv, in the same order.",
+        needs_answers=True,
+    ),
+    Rule(
+        "W306", "other-line-numbers", "vectors fit other seeds of the hash than the line numbers",
+        "The bucket of a word is its hash with the line's number as the seed, and lines are counted from 1. The "
+        "rule compares the first lines.",
+        "Hash the words of line n with the seed n, or write `word:probability` entries.",
         needs_answers=True,
     ),
 )  # fmt: skip
@@ -367,7 +388,7 @@ def select_rules(
     selected, or an unreadable file would pass, unless one is ignored by its whole code or name. Raises UsageError.
 
     >>> sorted(select_rules(["no-guess", "w3"], ignore=["E106", "E1"]))
-    ['E101', 'E105', 'E108', 'W214', 'W301', 'W302', 'W304']
+    ['E101', 'E105', 'E108', 'W214', 'W301', 'W302', 'W304', 'W305', 'W306']
     """
 
     def codes_of(names: Iterable[str]) -> Iterator[str]:

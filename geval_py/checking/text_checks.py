@@ -8,7 +8,7 @@ from geval_py.errors import MalformedLineError
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.metrics.exact import best_guess
 from geval_py.scoring.metrics.tags import token_hits
-from geval_py.text import strip_spaces
+from geval_py.text import split_words, strip_spaces
 
 
 def check_texts(block: Block, target: Target, max_places: int) -> LineFindings:
@@ -17,6 +17,7 @@ def check_texts(block: Block, target: Target, max_places: int) -> LineFindings:
     metric = target.metric
     prepare = target.preparation or str
     lines = BlockLines(block)
+    answers = lines.words if metric is not None and metric.name.startswith("BIO-") else []
     begin_block(lines, findings, all_malformed=all(b"\0" in line for line in lines.raw))
     for index, raw in enumerate(lines.raw):
         text, line = lines.text(index), block.first_line + index
@@ -36,6 +37,11 @@ def check_texts(block: Block, target: Target, max_places: int) -> LineFindings:
             column = error.column if error.text == text else 1  # the metric's flags may have changed the line
             findings.add("E117", lines, index, column, error.token, error.hint)
             continue
+        if index < len(answers):
+            tags, expected_tags = len(split_words(prepared)), len(split_words(prepare(answers[index])))
+            if tags != expected_tags:
+                message = f"{expected_tags} tags are expected here, and there are {tags}"
+                findings.add("W224", lines, index, message)
         if metric.has_entries and not best_guess(prepared):
             findings.add("W214", lines, index)
         if not strip_spaces(text):

@@ -27,7 +27,7 @@ from geval_py.checking.targets import Target
 from geval_py.errors import DataError, MalformedLineError
 from geval_py.reading.lines import decode_lines, is_utf8, read_lines
 from geval_py.reading.schemes import DEFAULT_BITS
-from geval_py.reading.wordprobs import REST, are_probabilities, parse_entries
+from geval_py.reading.wordprobs import REST, are_probabilities, parse_line
 from geval_py.scoring import kernel
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
@@ -173,6 +173,7 @@ def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
                     findings.advice[advice] += 1
                 else:
                     findings.add(rule.code, lines, index, count=0)
+    findings.counts["vectors"] = bool(present & kernel.VECTOR)
     if target.reader is not None and present & kernel.VECTOR:
         for index in _with_flag(flags, kernel.VECTOR):
             message = f"{target.reader.name} compares words, which a vector of buckets does not have; "
@@ -225,17 +226,18 @@ def _check_answers(losses: Sequence[float], lines: BlockLines, findings: LineFin
 
 
 def find_units(texts: Sequence[str]) -> Counter[str]:
-    """Count the lines whose numbers, with a rest, look like logarithms to base 2, and like 1 - p."""
+    """Count the vectors and the lines with a rest that look like logarithms to base 2, and the lines like 1 - p."""
     units: Counter[str] = Counter()
     for line, text in enumerate(texts, 1):
         try:
-            words, values = parse_entries(text, line)
+            parsed = parse_line(text, line)
         except MalformedLineError:
             continue
-        total = fsum(values)
-        if are_probabilities(values):
-            units["complements"] += len(words) > 2 and isclose(total, len(words) - 1, abs_tol=ROUNDING)
-        elif REST in words and max(values) <= 0.0 and not isclose(fsum(map(exp, values)), 1.0, abs_tol=ROUNDING):
+        words, values = parsed.words, parsed.values
+        is_whole = words is None or REST in words
+        if words is not None and are_probabilities(values):
+            units["complements"] += len(words) > 2 and isclose(fsum(values), len(words) - 1, abs_tol=ROUNDING)
+        elif is_whole and max(values) <= 0.0 and not isclose(fsum(map(exp, values)), 1.0, abs_tol=ROUNDING):
             units["bits"] += isclose(fsum(2.0**value for value in values), 1.0, abs_tol=ROUNDING)
     return units
 

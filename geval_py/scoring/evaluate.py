@@ -182,15 +182,16 @@ def score_output(
         scores.append(score_of(plan, tables[plan.table], output, selection))
     evaluation = Evaluation(split, output, scores, lines, vocabulary=vocabulary, raw_filters=raw_filters)
     if first_block is not None and how.get("cluster") is None:
+        from geval_py.checking.first_lines import fault_of_first_lines
         from geval_py.checking.order import judge_lines
-        from geval_py.checking.spelling import find_misspelling
 
         of_words = [plan for plan in plans if plan.metric.is_of_words or plan.metric.has_entries]
         bits = next((plan.metric.bits or DEFAULT_BITS for plan in of_words), None)
         evaluation.fault_of_lines, evaluation.cause_of_loss = judge_lines(first_block, lines, bits)
-        if of_words and not of_words[0].scheme.text_flags and not evaluation.fault_of_lines:
-            misspelling = find_misspelling(first_block)
-            evaluation.fault_of_lines = "" if misspelling is None else misspelling.message
+        main = (of_words or plans)[0]
+        evaluation.fault_of_lines = evaluation.fault_of_lines or fault_of_first_lines(
+            first_block, main.metric, words_are_plain=not main.scheme.text_flags
+        )
     if not evaluation.has_scores:
         raise evaluation.errors[0]
     return evaluation

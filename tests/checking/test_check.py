@@ -436,7 +436,14 @@ def test_fix_and_diff(submission, geval):
 def test_every_rule_has_a_test():
     tested = {row[0] for row in LINES} | {row[0] for row in FILES} | {"E101", "E108", "W215", "W301"}
     others = {"E117", "W217"}  # in test_others.py
-    subwords = {"W219", "W220", "W302"}  # in test_subwords.py and test_spelling.py
+    subwords = {
+        "W219",
+        "W220",
+        "W224",
+        "W225",
+        "W302",
+        "W306",
+    }  # in test_subwords.py, test_spelling.py, test_first_lines.py
     assert tested | others | subwords | {"E107", "W305"} == set(ALL)  # in test_targets.py and test_order.py
 
 
