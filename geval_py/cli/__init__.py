@@ -64,7 +64,7 @@ def _run(words: list[str]) -> int:
     if words and words[0] in commands.COMMANDS:
         return commands.run(words)
     task, settings = parse(words)
-    return carry_out(lambda: _run_plain(words, task, settings), settings)
+    return carry_out("geval", lambda: _run_plain(words, task, settings), settings)
 
 
 def _run_plain(words: Sequence[str], task: Task, settings: Settings) -> int:

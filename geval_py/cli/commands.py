@@ -133,7 +133,7 @@ def run(words: Sequence[str]) -> int:
     name = name if name in COMMANDS else words[0]
     with _extras_named(name):
         args = parser_of(name).understood(words[len(name.split()) :])
-        return 0 if args is None else carry_out(lambda: _functions[name](args), args)
+        return 0 if args is None else carry_out(f"geval {name}", lambda: _functions[name](args), args)
 
 
 @contextmanager

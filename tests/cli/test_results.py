@@ -70,6 +70,26 @@ def test_an_output_of_a_model_is_not_written_over(challenge, geval):
     assert geval("-t", "dev-0", "--output", "dev-0") == (2, "", message)
 
 
+@pytest.mark.parametrize("words", [
+    "-t dev-0", "-t dev-0 -o bigram", "-t dev-0 -o bigram -ls", "-t dev-0 -o bigram -w",
+])  # fmt: skip
+def test_results_of_geval_are_written_over(words, challenge, geval):
+    status, out, _ = geval(*words.split(), "--output", "results.tsv")
+    first = Path("results.tsv").read_text()
+    assert (status in (0, 1), out) == (True, "")
+    assert geval(*words.split(), "--output", "results.tsv")[:2] == (status, "")
+    assert Path("results.tsv").read_text() == first
+
+
+@pytest.mark.parametrize("text", ["the:0.5 :0.5\n", "the:0.5\tof:0.3\t:0.2\n", "1901\n1902\n", "a b\nc\n"])
+def test_what_may_be_of_a_model_is_not_written_over(text, challenge, geval):
+    Path("results.tsv").write_text(text)
+    assert geval("-t", "dev-0", "--output", "results.tsv")[0] == 2
+    Path("out-x.tsv").write_text("file\tscore\n")
+    assert geval("-t", "dev-0", "--output", "out-x.tsv")[0] == 2
+    assert Path("results.tsv").read_text() == text
+
+
 def test_quiet_hides_notes_and_no_error(challenge, geval):
     words = ["-t", "dev-0", "-i", "none.tsv"]
     status, out, notes = geval(*words)

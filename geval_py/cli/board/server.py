@@ -129,6 +129,7 @@ def run_serve(args: argparse.Namespace) -> None:
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             forwarded_allow_ips=args.proxies,
         )
+        terminal.end_bar()
         terminal.note(f"serving {named(args.board)} at {server.url or local}; press Ctrl-C to stop")
         with nullcontext() if args.workers == 0 else _worker_beside(args.board, args.workers):
             uvicorn.Server(config).run()
@@ -180,6 +181,7 @@ def run_work(args: argparse.Namespace) -> None:
     from geval_py.board.server.worker import Worker
 
     worker = Worker(args.board, at_once=args.workers)
+    terminal.end_bar()
 
     def stop_at_end_of_input() -> None:
         sys.stdin.buffer.read()
