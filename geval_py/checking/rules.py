@@ -343,7 +343,7 @@ RULES = (
     ),
     Rule(
         "W305", "misplaced-lines", "the lines fit other answers than theirs",
-        "The first 200 lines are compared with their answers and with those of other lines: shifted by up to three "
+        "The first 100 lines are compared with their answers and with those of other lines: shifted by up to three "
         "lines, in reverse order, in the order of 2, 4 or 8 workers. The rule is also broken by batches that repeat "
         "the batch before, by one guess for all lines of a batch, and by lines that are the answers themselves.",
         "Write one line for each line of in.tsv, in the same order.",

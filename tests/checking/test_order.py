@@ -92,13 +92,13 @@ def test_answers_as_an_output(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "cause"),
     [
-        ([line.replace("0.5", "0.9999", 1).replace(":0.5", ":0.0001") for line in RIGHT], "{} of the first 200 guesses are right, but too sure: leave more for the rest"),
+        ([line.replace("0.5", "0.9999", 1).replace(":0.5", ":0.0001") for line in RIGHT], "{} of the first 100 guesses are right, but too sure: leave more for the rest"),
         ([f"no{word}:0.9 :0.1" for word in WORDS], "the lines may have another order than in.tsv, or words unlike the answers"),
     ],
 )  # fmt: skip
 def test_causes_of_a_score_worse_than_no_guess(lines, cause, tmp_path):
     folder = written(tmp_path, lines, WORDS)
-    hits = sum(line.startswith(f"{word}:") for line, word in list(zip(lines, WORDS, strict=True))[:200])
+    hits = sum(line.startswith(f"{word}:") for line, word in list(zip(lines, WORDS, strict=True))[:100])
     cause = cause.format(hits)
     (problem,) = check(folder).problems
     assert problem.summary == f"the score is worse than with `:1` (no guess) on each line; {cause}"
