@@ -81,7 +81,7 @@ def _repetition(texts: Sequence[bytes], answers: Sequence[bytes]) -> str:
     """Return what to say of batches of lines that are the same where their answers are not; "" for none."""
     is_varied = 2 < len({*texts}) < len(texts)
     for size in range(len(texts) // 3, MIN_BATCH - 1, -1) if is_varied else ():
-        if texts[:size] == texts[:1] * size:
+        if texts[:size] == [texts[0]] * size:
             first_lines = [line - line % size for line in range(len(texts))]
             firsts, first_answers = ([rows[line] for line in first_lines] for rows in (texts, answers))
             if texts == firsts and answers != first_answers:
