@@ -214,10 +214,9 @@ def _spelling(output: CheckedOutput, findings: Findings) -> None:
     target, block = output.target, output.first_block
     if block is None or not target.is_of_words or not target.words_are_plain or output.lines.lines != output.items:
         return
-    if misspelling := find_misspelling(block):
-        message, places = misspelling.message, misspelling.places[: output.lines.max_places]
-        count = len(misspelling.places)
-        findings["W302"] = Finding(count, places, message, misspelling.folding.fix, count / block.known)
+    message, fix, places = find_misspelling(block)
+    if message:
+        findings["W302"] = Finding(len(places), places[: output.lines.max_places], message, fix)
 
 
 def _line_numbers(output: CheckedOutput, findings: Findings) -> None:

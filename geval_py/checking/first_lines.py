@@ -31,8 +31,7 @@ def fault_of_first_lines(first: Block, metric: Metric, *, words_are_plain: bool)
         return f"{RULES_BY_CODE['W223'].summary}: {MULTIPLY}"
     if fault := other_line_numbers(first, metric.bits or DEFAULT_BITS):
         return fault
-    misspelling = find_misspelling(first) if words_are_plain else None
-    return "" if misspelling is None else misspelling.message
+    return find_misspelling(first)[0] if words_are_plain else ""
 
 
 def other_line_numbers(first: Block, bits: int) -> str:

@@ -291,7 +291,8 @@ RULES = (
         "transformers.",
     ),
     Rule(
-        "W220", "special-token", "there is an entry for a special token of a model, such as `<unk>` or `[SEP]`",
+        "W220", "special-token",
+        "there is an entry for a special token or markup of a model, such as `<unk>`, `<think>` or `**`",
         "It is read as a word, so its probability is wasted. Tokens that also occur in the training set are "
         "allowed.",
         "Leave special tokens out, and add their probability to the rest.",

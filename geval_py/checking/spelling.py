@@ -46,30 +46,34 @@ def _misread(encoding: str, word: str) -> str:
     return "".join(bytes([byte]).decode(encoding, "ignore") or chr(byte) for byte in word.encode())
 
 
-def _translation(letters: str, others: str) -> Callable[[str], str]:
-    table = str.maketrans(letters, others)
-    return lambda word: word.translate(table)
+def _translated(letters: str, others: str, word: str) -> str:
+    return word.translate(str.maketrans(letters, others))
 
 
-_CASE = "Do not change the case of the training text, or list a word in each case."
 _UTF_8 = 'Read and write all files as UTF-8: open(path, encoding="utf-8") in Python.'
+_ATTACHED = "{}. {}, {}; {}: {}! {}? \"{}\" '{}' ({})"
 FOLDINGS = (
-    Folding("in lower case", _CASE, (str.lower,), is_word=True),
-    Folding("in capitals", _CASE, (str.upper,), is_word=True),
-    Folding("with a capital first letter", _CASE, (str.capitalize,), is_word=True),
+    Folding(
+        "in another case",
+        "Do not change the case of the training text, or list a word in each case.",
+        (str.lower, str.upper, str.capitalize),
+        is_word=True,
+    ),
     Folding(
         "in another Unicode form",
         'Write words in the form of the answers: unicodedata.normalize("NFC", word), or "NFD", in Python.',
         (partial(unicodedata.normalize, "NFD"), partial(unicodedata.normalize, "NFC")),
     ),
-    Folding("as UTF-8 that was read as cp1252", _UTF_8, (partial(_misread, "cp1252"),)),
-    Folding("as UTF-8 that was read as Latin-1", _UTF_8, (partial(_misread, "latin-1"),)),
+    Folding(
+        "as UTF-8 that was read as cp1252 or Latin-1",
+        _UTF_8,
+        (partial(_misread, "cp1252"), partial(_misread, "latin-1")),
+    ),
     Folding(
         "with HTML entities",
         "Replace them: html.unescape(word) in Python.",
         (
             html.escape,
-            lambda word: html.escape(word).replace("&#x27;", "&#39;"),
             lambda word: word.encode("ascii", "xmlcharrefreplace").decode(),
             lambda word: "".join(f"&{codepoint2name[ord(c)]};" if ord(c) in codepoint2name else c for c in word),
         ),
@@ -88,39 +92,26 @@ FOLDINGS = (
     Folding(
         "with other quotes or apostrophes",
         "Write quotes as the answers do, straight or curly.",
-        (_translation("‘’“”„", '\'\'"""'), _translation("'\"", "’”"), _translation("'\"", "‘“")),
+        (partial(_translated, "‘’“”„", '\'\'"""'), partial(_translated, "'\"", "’”")),
     ),
     Folding(
         "with punctuation or quotes attached",
         "Split punctuation from words as the answers do.",
-        tuple(form.format for form in ("{}.", "{},", "{};", "{}:", "{}!", "{}?", '"{}"', "'{}'", "({})")),
+        tuple(form.format for form in _ATTACHED.split()),
         is_word=True,
     ),
     Folding(
         "in letters of another script that look alike",
         "Write the letters of the language.",
-        (_translation(LATIN, LOOK_ALIKE), _translation(LOOK_ALIKE, LATIN)),
+        (partial(_translated, LATIN, LOOK_ALIKE), partial(_translated, LOOK_ALIKE, LATIN)),
     ),
     Folding(
-        "without the spaces around them, and so the answers are at fault",
-        "Remove the spaces from the answers, or ask who made the challenge.",
-        (str.strip,),
-    ),
-    Folding(
-        "without the number before them, and so the answers are at fault",
-        "Remove the index column from the answers, or ask who made the challenge.",
-        (partial(re.sub, r"^\d+[\t,;]", ""),),
+        "without the spaces or the number around them, and so the answers are at fault",
+        "Clean the answers, or ask who made the challenge.",
+        (partial(re.sub, r"^\d+[\t,;]|^\s+|\s+$", ""),),
     ),
 )
 _VARIANTS = [(folding, spell) for folding in FOLDINGS for spell in folding.spellings]
-
-
-class Misspelling(NamedTuple):
-    """A folding by which answers are listed: what is said of it, and the places of the first lines."""
-
-    folding: Folding
-    message: str
-    places: list[Place]
 
 
 @lru_cache(4 * SAMPLED_LINES)
@@ -130,8 +121,11 @@ def _other_spellings(answer: str) -> tuple[tuple[int, str], ...]:
     return tuple((number, spelling) for number, spelling in spellings if spelling not in (answer, ""))
 
 
-def find_misspelling(first: Block) -> Misspelling | None:
-    """Find the folding by which most answers of the first lines are listed, and hardly any as they are."""
+def find_misspelling(first: Block) -> tuple[str, str, list[Place]]:
+    """Find the folding by which most answers of the first lines are listed, and hardly any as they are.
+
+    Return what is said of it ("" for none), the remedy, and the places of the lines.
+    """
     answers = str(first.expected, "utf-8", "replace").split("\n")[: first.known]
     texts = str(bytes(first.outputs[:SAMPLED_BYTES]), "utf-8", "replace").split("\n")[:-1]
     rows = list(islice(zip(texts, answers, strict=False), SAMPLED_LINES))
@@ -149,7 +143,7 @@ def find_misspelling(first: Block) -> Misspelling | None:
     variant = max(range(len(_VARIANTS)), key=lambda variant: len(places[variant]) - right[variant])
     (folding, _), misspelt = _VARIANTS[variant], places[variant]
     if len(misspelt) < max(MIN_LINES, MIN_SHARE * len(rows) * folding.is_word, MIN_RATIO * right[variant]):
-        return None
+        return "", "", []
     pair = f"`{visible(shorten(misspelt[0].token))}` for `{visible(shorten(rows[misspelt[0].line - 1][1]))}`"
     message = f"{len(misspelt)} of the first {len(rows)} answers are listed only {folding.name}, such as {pair}"
-    return Misspelling(folding, message, misspelt)
+    return message, folding.fix, misspelt

@@ -60,13 +60,12 @@ ROUNDING = 0.005  # of the total of a line whose numbers have three digits or mo
 SAMPLED_LINES = 1000
 SPECIAL_TOKENS = (
     "<unk>", "<UNK>", "[UNK]", "<s>", "</s>", "<pad>", "<PAD>", "[PAD]", "[CLS]", "[SEP]", "[MASK]", "<mask>",
-    "<bos>", "<eos>", "<|endoftext|>",
+    "<bos>", "<eos>", "<|endoftext|>", "<|im_end|>", "<think>", "<|channel|>", '{"', "**", "```",
 )  # fmt: skip
 MIN_LINES = 5
 LINE_SHARE = 0.1  # of the lines must have a mark; fewer may be words of the language
 KNOWN_SHARE = 0.01  # of the answers' words with a mark, which is then the language's, as Ġ is Maltese
-# The share of the entries, on lines with a mark, that have it: words in Maltese begin with Ġ, but not most of them.
-ENTRY_SHARES = {"Ġ": 0.2, "▁": 0.05, "##": 0.02, "@@": 0.02, "</w>": 0.05}
+MARKS = ("Ġ", "▁", "##", "@@", "</w>")
 _MARKED = re.compile(r"(?:(?<=\n)|(?<= ))(?:##|▁|Ġ)(?=\w)|(?<=\w)(?:@@|</w>)(?=:[^: ]*[ \n])")
 _SPECIAL = re.compile("(?:(?<=\n)|(?<= ))(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + r")(?=:[^: ]*[ \n])")
 
@@ -251,27 +250,23 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, list[Place]
     ``texts`` are the first lines of the output. Marks and tokens that are the language's own are no problem: the
     words of the answers, or of the training set, have them too.
     """
-    marked: dict[str, list[Place]] = {mark: [] for mark in ENTRY_SHARES}
-    entries = dict.fromkeys(ENTRY_SHARES, 0.0)  # on the lines with a mark, less those that would have it by its share
+    marked: dict[str, list[Place]] = {mark: [] for mark in MARKS}
     special: list[Place] = []
     for line, text in enumerate(texts, 1):
-        words = words_of(text)
-        if any(mark in text for mark in ENTRY_SHARES):
-            matches = list(_MARKED.finditer(f"\n{text}\n"))
-            for mark, count in Counter(match[0] for match in matches).items():
-                start = next(match.start() - 1 for match in matches if match[0] == mark)
+        if any(mark in text for mark in MARKS):
+            matches = [*_MARKED.finditer(f"\n{text}\n")]
+            for mark, start in {match[0]: match.start() - 1 for match in reversed(matches)}.items():
                 begin = text.rfind(" ", 0, start) + 1
                 token = text[begin:].partition(" ")[0]
                 word = visible(shorten(token.rpartition(":")[0]))
                 message = f"`{word}` has the mark `{mark}` of a subword tokenizer, which is a part of the word"
                 marked[mark].append(Place(line, begin + 1, token, message, text))
-                entries[mark] += count - ENTRY_SHARES[mark] * len(words)
-        if ">:" in text or "]:" in text:
+        if re.search(r"[]>*`\"]:", text):
             for match in _SPECIAL.finditer(f"\n{text}\n"):
-                message = f"`{match[1]}` is a special token of a language model, and is taken for a word"
+                message = f"`{match[1]}` is a special token or markup of a language model, and is taken for a word"
                 special.append(Place(line, match.start(), match[1], message, text))
     least = max(MIN_LINES, LINE_SHARE * len(texts))
-    marks = [mark for mark, kept in marked.items() if len(kept) >= least and entries[mark] >= 0]
+    marks = [mark for mark, kept in marked.items() if len(kept) >= least]
     tokens = {place.token for place in special}
     of_language = _of_language(target, marks, tokens) if marks or tokens else set()
     marks = [mark for mark in marks if mark not in of_language]

@@ -73,7 +73,7 @@ def test_marks_that_the_language_has(mark, place, check):
 
 
 @pytest.mark.parametrize("line", [
-    "Ġesù:0.1 il:0.2 u:0.1 ta:0.1 li:0.1 fi:0.1 ma:0.1 :0.2", "##:0.5 #:0.2 :0.3",
+    "##:0.5 #:0.2 :0.3",
     "C#:0.1 @@:0.1 ▁:0.1 Ġ:0.1 :0.6", "a##b:0.1 xĠy:0.1 x▁y:0.1 @@x:0.1 :0.6",
     "unk:0.1 s:0.1 pad:0.1 <b>:0.1 [1]:0.1 <unk>s:0.1 x[UNK]:0.1 :0.4",
     "ing:0.1 ed:0.1 un:0.1 's:0.1 n't:0.1 re-:0.1 :0.4", "the:0.5 The:0.01 THE:0.001 :0.489",
@@ -85,7 +85,7 @@ def test_words_of_real_languages(line, check):
 @pytest.mark.parametrize("token", SPECIAL_TOKENS)
 def test_special_tokens(token, check):
     problem = check(PLAIN, f"the:0.5 {token}:0.25 :0.25", PLAIN)["W220"]
-    message = f"`{token}` is a special token of a language model, and is taken for a word"
+    message = f"`{token}` is a special token or markup of a language model, and is taken for a word"
     assert (problem.count, first(problem)) == (1, (2, 9, token, message))
     assert check(PLAIN, f"{token}:0.75 :0.25", train=["the", token]) == {}
     assert check(PLAIN, f"{token}:0.75 :0.25", expected=["the", token]) == {}
