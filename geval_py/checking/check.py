@@ -11,13 +11,11 @@ from typing import Any
 
 from geval_py.checking.file_rules import CheckedOutput, problems_of
 from geval_py.checking.rules import (
-    COUNTED,
     READ_FORMATS,
     RULES_BY_CODE,
     UNREADABLE,
     Problem,
     Report,
-    Uncounted,
     file_problem,
     select_rules,
 )
@@ -93,14 +91,13 @@ def check_targets(
     files: list[str] = []
     problems: list[Problem] = []
     unreadable: list[DataError] = []
-    uncounted: list[Uncounted] = []
     notes: list[str] = []
     for target in targets:
         if isinstance(target, Problem):
             files.append(target.path)
             problems += [target] if target.rule.code in rules else []
             continue
-        files.append(target.output)
+        files.append(target.name)
         of_output: list[Problem] | None = None
         with progress_of(target.output) as progress:
             while of_output is None:
@@ -125,17 +122,13 @@ def check_targets(
                         without_count=CANNOT_BE_READ,
                         unreadable=(*target.unreadable, error),
                     )
-        problems += of_output
-        notes += [*target.notes, *(f"{named(target.output)}: {note}" for note in target.file.notes)]
+        problems += (replace(problem, path=target.name) for problem in of_output)
+        notes += [*target.notes, *(f"{named(target.name)}: {note}" for note in target.file.notes)]
         unreadable += target.unreadable
-        is_counted = target.expected is not None or target.input is not None or COUNTED.isdisjoint(rules)
-        if not is_counted and not any(problem.rule.code in {*UNREADABLE, "E102"} for problem in of_output):
-            uncounted.append(Uncounted(target.output, target.without_count))
     return Report(
         files=tuple(files),
         problems=tuple(problems),
         unreadable=tuple(unreadable),
-        uncounted=tuple(uncounted),
         notes=tuple(dict.fromkeys(notes)),
         strict=strict,
     )
@@ -192,7 +185,7 @@ def check_output(
                     message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
                     problem = file_problem(RULES_BY_CODE["E106"], target.output, message, line=1)
                     return [problem] if "E106" in codes else []
-            items = None
+            items = target.lines
             if target.expected is not None:
                 items = lines.count_lines(target.expected, header=target.output_header)
             elif target.input is not None:

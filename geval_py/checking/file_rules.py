@@ -25,7 +25,7 @@ from geval_py.reading import lines, wordprobs
 from geval_py.reading.challenge import sets_of_length
 from geval_py.scoring.blocks import Block
 from geval_py.tables.numbers import counted
-from geval_py.text import visible
+from geval_py.text import named, visible
 
 NO_METRIC = (
     "no line is a guess of a word gap; if the challenge is of another task, add --metric NAME, or name the folder of "
@@ -56,15 +56,16 @@ class CheckedOutput(NamedTuple):
 class Finding:
     """What breaks a rule in an output.
 
-    An empty ``summary`` or ``fix`` is the rule's. ``share`` is that of the lines that were looked at, where these are
-    not all. ``places`` may be lines of which only those that are shown are taken apart.
+    An empty ``summary`` or ``fix`` is the rule's. ``sample`` is the number of first lines that were looked at, where
+    these are not all: the count in the file is estimated from them. ``places`` may be lines of which only those that
+    are shown are taken apart.
     """
 
     count: int
     places: Sequence[Place | tuple[Any, ...]] = ()
     summary: str = ""
     fix: str = ""
-    share: float | None = None
+    sample: int = 0
 
     @classmethod
     def of_file(cls, message: str, *, count: int = 1, line: int = 0, token: str = "", fix: str = "") -> Finding:
@@ -79,9 +80,12 @@ class Finding:
             else place_of(rule.code, place[1], place[0], *place[2:], bits=output.target.bits)
             for place in self.places
         )
-        share = min(1.0, self.count / max(1, output.lines.lines)) if self.share is None else self.share
-        summary = self.summary or rule.summary
-        return Problem(rule, output.target.output, self.count, share, summary, tuple(places), self.fix)
+        count, number, summary = self.count, output.lines.lines, self.summary or rule.summary
+        if 0 < self.sample < number:
+            count = round(count / self.sample * number)
+            summary += f" (estimated from the first {counted(self.sample, 'line')})"
+        share = min(1.0, count / max(1, number))
+        return Problem(rule, output.target.output, count, share, summary, tuple(places), self.fix)
 
 
 Findings: TypeAlias = dict[str, Finding]
@@ -125,18 +129,24 @@ def _separators(output: CheckedOutput, findings: Findings) -> None:
 
 
 def _number_of_lines(output: CheckedOutput, findings: Findings) -> None:
-    """Compare the number of lines with that of the items (E102, E103, E104)."""
-    number, items = output.lines.lines, output.items
+    """Compare the number of lines with that of the items (E102, E103, E104), if that is known (W108)."""
+    number, items, target = output.lines.lines, output.items, output.target
     if not number:
         findings["E102"] = Finding.of_file("the output has no line")
     elif items is not None and number != items:
         few = number < items
-        message = f"the output has {counted(number, 'line')} for {counted(items, 'item')}"
-        message += "".join(f"; {cause}" for cause in _line_count_causes(output, items, findings))
-        fix = "" if output.target.is_of_words else RULES_BY_CODE["E103"].fix.replace(NO_GUESS, "")
-        findings["E103" if few else "E104"] = Finding.of_file(
-            message, line=number if few else items + 1, fix=fix if few else ""
-        )
+        causes = "".join(f"; {cause}" for cause in _line_count_causes(output, items, findings))
+        has = f"the output has {counted(number, 'line')}"
+        message = f"{has} for {counted(items, 'item')}{causes}"
+        fix = "" if target.is_of_words else RULES_BY_CODE["E103"].fix.replace(NO_GUESS, "")
+        finding = Finding.of_file(message, line=number if few else items + 1, fix=fix if few else "")
+        if file := target.expected or target.input:
+            message = f"{has}, {named(file.name)} has {items:,}{causes}"
+            finding.places = [Place(number if few else items + 1, 1, "", message)]
+        findings["E103" if few else "E104"] = finding
+    elif items is None:
+        message = f"the number of lines is not checked: {target.without_count}"
+        findings["W108"] = Finding.of_file(message)
 
 
 def _format_of_the_metric(output: CheckedOutput, findings: Findings) -> None:
@@ -184,7 +194,7 @@ def _units(output: CheckedOutput, findings: Findings) -> None:
         units = word_checks.find_units(sample)
         if 2 * units["bits"] > len(sample):
             findings["W223"] = Finding.of_file(RULES_BY_CODE["W223"].summary, count=units["bits"], line=1)
-            findings["W223"].share = units["bits"] / len(sample)
+            findings["W223"].sample = len(sample)
         if 2 * units["complements"] > len(sample) and "W202" in findings:
             findings["W202"].fix = "They look like 1 - p, where p is the probability: write p."
 
@@ -195,7 +205,7 @@ def _tokens_of_language_models(output: CheckedOutput, findings: Findings) -> Non
         sample = output.lines.texts[: word_checks.SAMPLED_LINES]
         for code, places in word_checks.find_subwords(output.target, sample).items():
             kept = places[: output.lines.max_places]
-            findings[code] = Finding(len(places), kept, share=len(places) / len(sample))
+            findings[code] = Finding(len(places), kept, sample=len(sample))
 
 
 def _row_numbers(output: CheckedOutput, findings: Findings) -> None:
@@ -206,7 +216,7 @@ def _row_numbers(output: CheckedOutput, findings: Findings) -> None:
         start = next(iter(numbers), 0)
         if len(sample) > 1 and numbers == list(range(start, start + len(sample))):
             findings["W222"] = Finding.of_file(RULES_BY_CODE["W222"].summary, line=1, count=len(sample))
-            findings["W222"].share = 1.0
+            findings["W222"].sample = len(sample)
 
 
 def _spelling(output: CheckedOutput, findings: Findings) -> None:
@@ -216,7 +226,7 @@ def _spelling(output: CheckedOutput, findings: Findings) -> None:
         return
     message, fix, places = find_misspelling(block)
     if message:
-        findings["W302"] = Finding(len(places), places[: output.lines.max_places], message, fix)
+        findings["W302"] = Finding(len(places), places[: output.lines.max_places], message, fix, block.known)
 
 
 def _line_numbers(output: CheckedOutput, findings: Findings) -> None:

@@ -83,7 +83,6 @@ def as_json(report: Report) -> str:
             "version": report.version,
             "status": report.status,
             "files": report.files,
-            "uncounted": [output._asdict() for output in report.uncounted],
             "notes": report.notes,
             "problems": [problem_document(problem) for problem in report.problems],
         }
@@ -108,10 +107,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 
 
 def as_github(report: Report) -> str:
-    """Write a workflow command for each problem, at its first place, and for each output that is not counted.
-
-    GitHub shows ten of each kind in a step.
-    """
+    """Write a workflow command for each problem, at its first place; GitHub shows ten of each kind in a step."""
 
     def escaped(value: str) -> str:
         return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
@@ -131,7 +127,6 @@ def as_github(report: Report) -> str:
         )
         message = "\n".join(filter(None, (visible(place.message), extent, _what_to_do(rule, problem))))
         commands.append(f"::{rule.severity} {written}::{escaped(message)}\n")
-    commands += [f"::notice::{escaped(note)}\n" for note in report.uncounted_notes]
     return "".join(commands)
 
 

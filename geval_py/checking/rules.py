@@ -12,7 +12,7 @@ from geval_py.scoring import kernel
 from geval_py.tables.escapes import html_text
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Table, named_columns
-from geval_py.text import named, visible
+from geval_py.text import visible
 from geval_py.version import DOCUMENTATION, __version__
 
 Severity: TypeAlias = Literal["error", "warning"]
@@ -120,11 +120,6 @@ RULES = (
         "Save it as UTF-8 text; in Python, open(path, \"w\", encoding=\"utf-8\", newline=\"\\n\").",
     ),
     Rule(
-        "E107", "misplaced-output", "an output is in the submission's folder, beside a test set without one",
-        "Only outputs in the test set's folder are scored: GEval says `No file with the test results` and stops.",
-        "Move it into the folder of its test set, such as dev-0.",
-    ),
-    Rule(
         "E108", "wrong-format", "the output is not in the format that its ending names",
         "Nothing is scored. The message `Cannot read` names the row.",
         "Fix this first: an output that is not TSV is checked only if all its rows can be read.",
@@ -184,6 +179,16 @@ RULES = (
         "counts 120 and 60, the first word gets all the probability. The score does not reflect your model.",
         "Write probabilities: divide counts by their sum and percentages by 100, and apply softmax to logits.",
         has=kernel.FAR_ABOVE_ONE, lacks=kernel.ALL_ZERO,
+    ),
+    Rule(
+        "W107", "set-without-output", "a test set of the challenge has no output",
+        "A board takes the submission, and it has no score for this test set.",
+        "Write an output for it, or name the test sets to check with -t.",
+    ),
+    Rule(
+        "W108", "lines-not-counted", "the number of lines is not known, so that too few or too many pass",
+        "There is no in.tsv and no expected.tsv with which the output could be compared.",
+        "Name the test set with --challenge and --test-name (-t), or the number of lines with --lines.",
     ),
     Rule(
         "W201", "read-as-logs", "a number outside [0,1] makes GEval read the whole line as logarithms",
@@ -366,7 +371,6 @@ READ_FORMATS = (  # the remedy for an output that cannot be read
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
 FLAG_RULES = tuple(rule for rule in RULES if rule.has or rule.lacks)
 UNREADABLE = frozenset({"E101", "E105", "E106", "E108"})  # broken by a file that cannot be read
-COUNTED = frozenset({"E103", "E104"})  # need the number of items
 
 
 def find_rule(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND) -> Rule:
@@ -419,28 +423,20 @@ def file_problem(
     return Problem(rule, path, 1, share, message, (place,), fix)
 
 
-class Uncounted(NamedTuple):
-    """An output whose number of lines could not be compared with the number of items, and the reason."""
-
-    path: str
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The result of checking files.
 
     ``problems`` are in order of files, then of the table of rules. ``unreadable`` holds the errors of the test sets'
-    files that could not be read; the rules that need them were not checked. ``uncounted`` are the outputs that may
-    have too few lines, or too many. ``notes`` say what is not known of the challenge. ``strict``: warnings too make
-    the status 1. ``rules`` is the table of the rules that were checked, ``command`` the command that checked them.
+    files that could not be read; the rules that need them were not checked. ``notes`` say what is not known of the
+    challenge. ``strict``: warnings too make the status 1. ``rules`` is the table of the rules that were checked,
+    ``command`` the command that checked them.
     """
 
     version: str = __version__
     files: tuple[str, ...]
     problems: tuple[Problem, ...]
     unreadable: tuple[DataError, ...] = ()
-    uncounted: tuple[Uncounted, ...] = ()
     notes: tuple[str, ...] = ()
     strict: bool = False
     rules: tuple[Rule, ...] = RULES
@@ -450,15 +446,6 @@ class Report:
     def paths(self) -> list[str]:
         """The files that were checked, and what else a problem is of."""
         return list(dict.fromkeys([*self.files, *(problem.path for problem in self.problems)]))
-
-    @property
-    def uncounted_notes(self) -> list[str]:
-        """A sentence for each output in ``uncounted``, without a full stop."""
-        return [
-            f"cannot check the number of lines of {named(output.path)}: {output.reason}; name the test set with "
-            "--challenge and --test-name (-t)"
-            for output in self.uncounted
-        ]
 
     @property
     def summary(self) -> str:

@@ -68,6 +68,7 @@ check_command = command(
     "Find every problem of a submission, at its line and column, without the hidden answers.",
     """\
   geval check                          the submission in the current folder
+  geval check team.zip                 an archive, as a board opens it
   geval check -t dev-0                 only its dev-0
   geval check bigram -t dev-0          an output of its dev-0, by its name
   geval check out.tsv --challenge DIR  one output, for a challenge that is elsewhere
@@ -77,7 +78,7 @@ check_command = command(
 """,
     option(
         "paths", nargs="*", metavar="PATH",
-        help="an output (-: standard input), or a submission's folder (default: .)",
+        help="an output (-: standard input), or a submission: a folder (default: .) or an archive",
     ),
     option("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers"),
     option(
@@ -86,6 +87,7 @@ check_command = command(
     ),
     *metric_options("check the lines as this metric reads them; repeatable", "the challenge's"),
     *rule_options("E1"),
+    number_option("--lines", help="the number of lines of an output whose test set has no answers and no input"),
     number_option(
         "--max-bytes", default=DEFAULT_MAX_BYTES,
         help="the largest size of a compressed output after unpacking, in bytes (default: 20 GB)",
@@ -166,15 +168,14 @@ def run_check(args: argparse.Namespace) -> int:
             raise UsageError(message="--diff shows lines, not a report: leave --format out")
     elif args.rest_mass is not None or args.no_backup:
         raise UsageError(message="--rest-mass and --no-backup go with --fix or --diff")
-    found = partial(targets.find_targets, args.paths or ["."], args.challenge, args.tests, args.alt_metrics or ())
-    outputs = list(found())
-    failed = (args.fix or args.diff) and _fix(outputs, codes, args)
+    found = partial(
+        targets.find_targets, args.paths or ["."], args.challenge, args.tests, args.alt_metrics or (), args.lines
+    )
+    failed = (args.fix or args.diff) and _fix(list(found()), codes, args)
     if args.diff:
         return int(failed)
-    if args.fix:
-        outputs = list(found())  # what was read of them may be kept in memory
     report = check.check_targets(
-        outputs,
+        found(),
         codes,
         max_places=max_places(args),
         max_bytes=args.max_bytes,
@@ -184,7 +185,7 @@ def run_check(args: argparse.Namespace) -> int:
     )
     notes = [f"checked without a file of the test set: {error}" for error in report.unreadable]
     if args.format != "json":
-        notes += [*report.notes, *report.uncounted_notes]
+        notes += report.notes
     terminal.note(*map(problem_formats.escape_commands, notes))
     return max(int(failed), show_report(report, args))
 
@@ -193,8 +194,10 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
     """Fix the outputs, or show what would change; returns whether one could not be fixed, or would change."""
     from geval_py.checking import fixes  # which no check needs
 
-    if any(isinstance(target, targets.Target) and target.output == STANDARD_INPUT for target in outputs):
-        raise UsageError(message="--fix and --diff need a file, not standard input")
+    for target in outputs:
+        if isinstance(target, targets.Target) and (target.output == STANDARD_INPUT or target.shown):
+            kind = "a member of an archive" if target.shown else "standard input"
+            raise UsageError(message=f"--fix and --diff need a file, not {kind}")
     failed = False
     for target in outputs:
         path = target.path if isinstance(target, rules.Problem) else target.output

@@ -33,6 +33,7 @@ def problems(path):
     return {
         problem.rule.code: [(place.line, place.column, place.token, place.message) for place in problem.places]
         for problem in report.problems
+        if problem.rule.code != "W108"  # some test sets have no answers here
     }
 
 
@@ -141,14 +142,13 @@ def test_what_is_not_known_is_said(submission, capsys, config, output, note):
     (path / "config.txt").unlink()
     if config is not None:
         (path / "config.txt").write_text(config)
-    assert main(["check", "-t", "dev-0"]) == 0
+    words = ["check", "-t", "dev-0", "--lines", str(output.count("\n"))]
+    assert main(words) == 0
     shown = capsys.readouterr()
     assert shown.out == "no problems in 1 file\n"
-    assert [line for line in shown.err.splitlines() if "cannot check the number of lines" not in line] == [
-        f"geval: note: {note}"
-    ]
+    assert shown.err == f"geval: note: {note}\n"
     assert check(".", tests=["dev-0"]).notes == (note,)
-    assert main(["check", "-t", "dev-0", "--format", "json"]) == 0
+    assert main([*words, "--format", "json"]) == 0
     shown = capsys.readouterr()
     assert (json.loads(shown.out)["notes"], shown.err) == ([note], "")
 

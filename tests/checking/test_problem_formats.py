@@ -3,7 +3,6 @@
 import json
 import re
 import unicodedata
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from jsonschema import Draft4Validator
 
 from geval_py.authoring.leaks import LEAK_RULES
 from geval_py.checking.problem_formats import render
-from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report, Uncounted
+from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report
 from geval_py.text import visible
 from geval_py.version import DOCUMENTATION
 
@@ -96,12 +95,6 @@ def test_a_share_is_rounded_neither_to_none_nor_to_all(share, text):
 
 
 # JSON
-
-
-def test_json_tells_what_was_not_counted():
-    uncounted = (Uncounted(path="out.tsv", reason="it may belong to dev-0 or test-A"),)
-    document = json.loads(render(replace(report(), uncounted=uncounted), "json"))
-    assert document["uncounted"] == [{"path": "out.tsv", "reason": "it may belong to dev-0 or test-A"}]
 
 
 def test_json_keeps_the_token_as_it_is():
