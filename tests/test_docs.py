@@ -209,9 +209,8 @@ def test_the_readme_is_short():
 
 
 def test_the_readme_installs_before_it_shows_a_command():
-    before, _, after = read(README).partition("```console")
+    before, _, _ = read(README).partition("```console")
+    assert before.index("scripts/demo ") < before.index("scripts/test ") < before.index("pip install .\n")
     assert f"pip install git+{REPOSITORY}\n" in before
     assert len(re.findall(r"\]\(", re.sub(r"!\[[^]]*\]\([^)]*\)", "", before))) <= MAX_LINKS_BEFORE_AN_EXAMPLE
-    assert f"git clone {REPOSITORY}\n" in after
-    assert "scripts/demo" in after
-    assert "scripts/test" in after
+    assert f"git clone {REPOSITORY}`" in before

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from geval_py.cli import terminal
-from geval_py.cli.commands import CONTEXTS, command, number_option, option, switch, table_options
+from geval_py.cli.commands import CONTEXTS, PLACES, command, number_option, option, switch, table_options
 from geval_py.errors import GevalError, MissingFileError, UsageError
 from geval_py.evaluation import evaluate
 from geval_py.modelling import baselines, corpus, gap_models, predicting
@@ -65,6 +65,7 @@ def _located(args: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, s
         metavar="MODEL",
         help=f"{', '.join(baselines.BASELINES)} or kenlm:FILE (default: {baselines.DEFAULT})",
     ),
+    PLACES[0],
     table_options("test_name", *HEADERS),
     *CONTEXTS,
     number_option(
@@ -122,6 +123,7 @@ A run that is stopped, or killed, goes on where it was when it is started again.
         "-o", "--out-file", dest="name", default="", metavar="NAME",
         help="the output's name, such as out-mine.tsv (default: made from the model and the options)",
     ),
+    PLACES[0],
     table_options(*HEADERS),
     option("--left-column", metavar="COLUMN", default="", help="the column of the left context"),
     option("--right-column", metavar="COLUMN", default="", help="the column of the right context"),
