@@ -11,6 +11,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import accumulate
+from pathlib import Path
 from typing import NamedTuple
 
 from geval_py.errors import EmptyFileError, MissingFileError, UsageError
@@ -90,12 +91,9 @@ def read_documents(paths: Iterable[str], *, id: str = ID, text: str = TEXT) -> l
             raise MissingFileError(what="No file with a text", path=path)
         if not os.path.isdir(path):
             documents += _read_file(path, os.path.basename(path), id, text)
-        for place, folders, names in os.walk(path):
-            folders[:] = sorted((name for name in folders if not name.startswith(".")), key=natural_order)
-            for name in sorted(names, key=natural_order):
-                if not name.startswith("."):
-                    file = os.path.join(place, name)
-                    documents += _read_file(file, os.path.relpath(file, path).replace(os.sep, "/"), id, text)
+        names = (file.relative_to(path).as_posix() for file in Path(path).rglob("*") if file.is_file())
+        for name in sorted((name for name in names if not re.search(r"(^|/)\.", name)), key=natural_order):
+            documents += _read_file(os.path.join(path, name), name, id, text)
     columns = dict.fromkeys(name for document in documents for name in document.columns)
     seen: dict[str, str] = {}
     for document in documents:
@@ -124,12 +122,9 @@ def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
             if missing:
                 there = f"there are {visible(', '.join(values))}; --id and --text name them"
                 raise ValueError(f"there is no {visible(missing[0])} ({there}), line {line}")
-            bad = next((column for column in values if column.translate(_AS_SPACE) != column), None)
-            if bad is not None:
-                raise ValueError(f"the name of a column has a TAB or a line end: {visible(bad)}, line {line}")
             content = values[text].replace("\r", "").translate(_AS_LINE_FEED)
             others = (column for column in values if column not in (id, text))
-            columns = {column: values[column].translate(_AS_SPACE) for column in (id, *others)}
+            columns = {name.translate(_AS_SPACE): values[name].translate(_AS_SPACE) for name in (id, *others)}
             yield Document(values[id], content, columns, path)
 
 
@@ -213,14 +208,10 @@ class Gap(NamedTuple):
     word: str
     right: str
 
-    @property
-    def contexts(self) -> tuple[str, ...]:
-        """The texts on both sides, as in in.tsv."""
-        return tuple(text.replace("\t", " ").replace("\n", "\\n") for text in (self.left, self.right))
-
     def input_line(self) -> str:
         """Return the line of in.tsv, without its end."""
-        return "\t".join((*self.document.columns.values(), *self.contexts))
+        texts = (text.replace("\t", " ").replace("\n", "\\n") for text in (self.left, self.right))
+        return "\t".join((*self.document.columns.values(), *texts))
 
 
 def cut_gaps(document: Document, cut: Cut) -> Iterator[Gap]:

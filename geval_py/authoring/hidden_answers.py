@@ -75,12 +75,8 @@ def search_public(
 
     ``originals`` are the digests of the answers' contents; the ``known`` files, those of the sets, are left out.
     """
-    named = [
-        path
-        for name in sets_in(folder)
-        if name.startswith(HIDDEN_BEGINNING)
-        for path in answers_in(os.path.join(folder, name))
-    ]
+    sets = [name for name in sets_in(folder) if name.startswith(HIDDEN_BEGINNING)]
+    named = [path for name in sets for path in answers_in(os.path.join(folder, name))]
     for path in named:
         yield "E401", path, "the answers of a hidden set are in the public folder"
     for name in _committed(folder):

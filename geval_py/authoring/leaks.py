@@ -142,8 +142,7 @@ LEAK_RULES = (
     ),
     Rule(
         "E412", "sorted-by-answer", "items are in the order of their answers",
-        "The position of an item reveals its answer: the answers are in alphabetical order, in the order of their "
-        "lengths, or next to equal ones.",
+        "The position of an item reveals its answer: the answers are in alphabetical order, or next to equal ones.",
         "Shuffle the items, as geval challenge make and split do.",
     ),
     Rule(
@@ -156,30 +155,23 @@ LEAK_RULES = (
 
 @dataclass(frozen=True)
 class Part:
-    """A set of a challenge, and the columns of its input: the texts beside the gap, and the document.
+    """A set of a challenge: the path of its input, the names of its columns, and which of these are what.
 
-    Without ``right`` there is no gap, and without ``left`` either, the text is the whole line.
+    ``left`` and ``right`` are the texts beside the gap, ``group`` is the document. Without ``right`` there is no gap,
+    and without ``left`` either, the text is the whole line.
     """
 
+    path: str
     data: DataSet
+    names: Sequence[str] = ()
     left: int | None = None
     right: int | None = None
     group: int | None = None
 
     @property
-    def path(self) -> str:
-        """The file of the input as it was named, or the name of the set."""
-        return self.data.input.name if self.data.input else self.data.name
-
-    @property
     def is_training(self) -> bool:
         """Whether models are trained on the part."""
         return self.data.name == TRAINING_SET
-
-    @property
-    def is_hidden(self) -> bool:
-        """Whether the part's answers are secret."""
-        return self.data.name.startswith(HIDDEN_BEGINNING)
 
     def lines(self) -> Iterator[str]:
         """Read the lines of the input; raises DataError."""
@@ -193,7 +185,7 @@ class Part:
 
     def other_columns(self, max_items: int | None = None) -> Iterator[tuple[str, list[str]]]:
         """Yield the name and the cells of each column beside a gap that is no context, of at most ``max_items``."""
-        for number, name in enumerate(() if self.right is None else column_names(self.data)):
+        for number, name in enumerate(() if self.right is None else self.names):
             if number not in (self.left, self.right):
                 rows = (line.split("\t", number + 1) for line in islice(self.lines(), max_items))
                 yield name, [row[number] if number < len(row) else "" for row in rows]
@@ -219,18 +211,15 @@ def find_leaks(
     is read. Parts without an input are left out. Raises DataError, and UsageError for a column that does not exist.
     """
     folder = os.fspath(directory)
-    parts = find_parts(folder, None if answers is None else os.fspath(answers), group, contexts)
+    parts = find_parts(folder, answers, group, contexts)
     vocabulary, leaks = Vocabulary(), Leaks({rule.code for rule in LEAK_RULES} if rules is None else rules)
     paths = [part.path for part in parts]
     with progress_of(paths[0]) as progress:
-        of_train = progress if parts[0].is_training else None
-        evaluated = compare(
-            [(part, read_items(part, vocabulary, of_train if part.is_training else None)) for part in parts], leaks
-        )
+        evaluated = compare([(part, read_items(part, vocabulary, progress)) for part in parts], leaks)
     leaks.sum_up(parts, max_places)
     _search_for_answers(folder, parts, evaluated, vocabulary, leaks)
-    order = list(dict.fromkeys([*(one.path for one in leaks.problems if one.path not in paths), *paths]))
-    leaks.problems.sort(key=lambda problem: (order.index(problem.path), LEAK_RULES.index(problem.rule)))
+    order = {path: number for number, path in enumerate(paths, 1)}
+    leaks.problems.sort(key=lambda problem: (order.get(problem.path, 0), LEAK_RULES.index(problem.rule)))
     return Report(
         files=tuple(paths),
         problems=tuple(leaks.problems),
@@ -248,10 +237,6 @@ class Leaks:
         self._rules = {rule.code: rule for rule in LEAK_RULES if rule.code in codes}
         self.sizes: dict[str, int] = {}  # the numbers of the parts' items
         self._items: dict[tuple[str, str], list[tuple[int, str, int]]] = {}
-
-    def seeks(self, *codes: str) -> bool:
-        """Whether one of the rules is to be applied."""
-        return not self._rules.keys().isdisjoint(codes)
 
     def add_item(self, code: str, path: str, item: int, message: str, word: int = 0) -> None:
         """Add an item of a part, from 0; its place is that of one of its words, of which the gap is one."""
@@ -273,9 +258,8 @@ class Leaks:
         for part in parts:
             of_part = {code: items for (path, code), items in self._items.items() if path == part.path}
             shown = {item for items in of_part.values() for item, *_ in items[:most]}
-            texts = {}
-            if shown and not part.is_training:
-                texts = {item: line for item, line in enumerate(part.lines()) if item in shown}
+            lines = part.lines() if shown and not part.is_training else ()
+            texts = {item: line for item, line in enumerate(lines) if item in shown}
             for code, items in of_part.items():
                 places = []
                 for item, message, word in items[:most]:
@@ -309,11 +293,12 @@ def compare(parts: Sequence[tuple[Part, Iterable[Items]]], leaks: Leaks) -> list
         for items in kept.get(part.path, blocks):
             hashes.append(np.stack((items.hashes_of_items(), items.groups.astype(np.uint64))))
             if part.is_training:
+                around, all_runs = items.around(), items.runs()
                 values, owners = items.one_run_in_four()
                 runs.append((values, owners + items.first_line - 1))
                 for compared in evaluated:
-                    compared.gaps.search(items, items.around())
-                    compared.runs.search(items, items.runs())
+                    compared.gaps.search(items, around)
+                    compared.runs.search(items, all_runs)
         items_of_parts.append(np.concatenate(hashes, axis=1))
         size = leaks.sizes[part.path] = items_of_parts[-1].shape[1]
         if part.is_training and part.right is not None:
@@ -388,7 +373,7 @@ def column_of(line: str, part: Part, word: int) -> int:
     A gap is where the right text begins.
 
     >>> data = DataSet(name="dev-0", directory="", input=None, expected=None)
-    >>> column_of("x\tthe old\\nman\tthe sea", Part(data, left=1, right=2), 2)
+    >>> column_of("x\tthe old\\nman\tthe sea", Part("in.tsv", data, left=1, right=2), 2)
     12
     """
     cells = line.split("\t")
@@ -403,7 +388,9 @@ def column_of(line: str, part: Part, word: int) -> int:
     return places[word] + 1 if word < len(places) else 1
 
 
-def find_parts(directory: str, answers: str | None, group: str | None, contexts: tuple[str, str]) -> list[Part]:
+def find_parts(
+    directory: str, answers: str | os.PathLike[str] | None, group: str | None, contexts: tuple[str, str]
+) -> list[Part]:
     """Find the parts of a challenge that have an input: train first, then in natural order.
 
     Answers are taken from the folder ``answers`` first, if it is given. Raises MissingFileError if there is no part,
@@ -419,9 +406,12 @@ def find_parts(directory: str, answers: str | None, group: str | None, contexts:
         data = challenge[name]
         if data.input is None:
             continue
+        path = data.input.name
         apart = answers and find_answers(os.path.join(answers, name, task.expected_file or EXPECTED_FILE))
         data = replace(data, expected=answers_at(apart)) if apart else data
-        columns = column_names(data)
+        columns = data.in_header
+        if not columns:
+            columns = tuple(str(number) for number in range(1, next(read_lines(path), "").count("\t") + 2))
         if group is not None:
             check_group(group, columns)
         texts: list[int] = []  # of the contexts
@@ -431,8 +421,9 @@ def find_parts(directory: str, answers: str | None, group: str | None, contexts:
         except UsageError:
             if any(contexts) or is_hashed:
                 raise
+        left, right, *_ = *texts, None, None
         grouped = columns.index(group) if group is not None else 0 if texts and 0 not in texts else None
-        parts.append(Part(data, texts[0] if texts else None, texts[1] if texts[1:] else None, grouped))
+        parts.append(Part(path, data, columns, left, right, grouped))
     if not parts:
         place = os.path.join(directory, TRAINING_SET, INPUT_FILE)
         raise MissingFileError(
@@ -441,17 +432,11 @@ def find_parts(directory: str, answers: str | None, group: str | None, contexts:
     return parts
 
 
-def column_names(data: DataSet) -> tuple[str, ...]:
-    """Return the names of an input's columns, or their numbers."""
-    first = "" if data.in_header or data.input is None else next(read_lines(data.input), "")
-    return data.in_header or tuple(str(number) for number in range(1, first.count("\t") + 2))
-
-
 def read_items(part: Part, vocabulary: Vocabulary, progress: Progress | None = None) -> Iterator[Items]:
     """Read the items of a part, block by block; an empty part has an empty block.
 
-    ``progress`` is called after each block with the number of bytes read and the file's size. Raises DataError, also
-    if there are more or fewer answers than items.
+    ``progress`` is called after each block of train with the number of bytes read and the file's size. Raises
+    DataError, also if there are more or fewer answers than items.
     """
     answers = part.answers()
     lines = 0
@@ -462,7 +447,7 @@ def read_items(part: Part, vocabulary: Vocabulary, progress: Progress | None = N
             if len(words) == len(texts):
                 yield number_items(texts, words, part, vocabulary, lines + 1)
             lines += len(texts)
-            if progress is not None:
+            if progress is not None and part.is_training:
                 progress(reader.position, reader.size)
             if not data:
                 break
@@ -503,18 +488,17 @@ def _search_for_answers(
 ) -> None:
     """Find answers in public files (E401), and in the columns and the order of the items (E401, E411, E412)."""
     hidden, originals = [], set()
-    for compared in evaluated if leaks.seeks("E401", "W412") else ():
+    for compared in evaluated:
         part = compared.part
-        if part.is_hidden:
+        if part.data.name.startswith(HIDDEN_BEGINNING):
             answers = part.answers() or []
             hidden.append(HiddenAnswers(part.data.name, answers, compared.blocks, vocabulary))
             if part.data.expected is not None:
                 content = content_of(part.data.expected.name)
                 originals |= {digest("\n".join(answers).encode()), digest(content or b"")}
-    if leaks.seeks("E401", "W412"):
-        known = {file.name for part in parts for file in (part.data.input, part.data.expected) if file is not None}
-        for finding in search_public(folder, hidden, originals, known, vocabulary):
-            leaks.add_file(*finding)
+    known = {file.name for part in parts for file in (part.data.input, part.data.expected) if file is not None}
+    for finding in search_public(folder, hidden, originals, known, vocabulary):
+        leaks.add_file(*finding)
     for part in parts:
         answers = part.answers() or []
         if not part.is_training and are_sorted(answers):
@@ -540,37 +524,30 @@ def share_in_column(cells: Sequence[str], answers: Sequence[str]) -> float:
     if len(words) < MIN_ITEMS:
         return 0.0
     shares = []
-    for shift in (0, *(1 + n * len(texts) // (SHUFFLES + 1) + n for n in range(1, SHUFFLES + 1))):
-        shifted = (*words[shift % len(texts) :], *words[: shift % len(texts)])
-        pairs = zip(texts, shifted, strict=True)
-        shares.append(sum(bool(word) and (word in text or word[::-1] in text) for text, word in pairs) / len(texts))
+    for shift in range(SHUFFLES + 1):
+        start = shift * len(words) // (SHUFFLES + 1)
+        pairs = zip(texts, words[start:] + words[:start], strict=True)
+        shares.append(sum(bool(word) and (word in text or word[::-1] in text) for text, word in pairs) / len(words))
     by_cell: dict[str, Counter[str]] = {}
     for text, word in zip(texts, words, strict=True):
         by_cell.setdefault(text, Counter())[word] += 1
     right = 0
     for counts in by_cell.values():
-        # with one item left out, an answer is predicted if it is then still the most frequent, and not alone in it
-        (_, first), *rest = counts.most_common(2)
-        if first > 1 and (not rest or first - 1 > rest[0][1]):
-            right += first
+        first, second, *_ = *sorted(counts.values(), reverse=True), 0
+        right += first if first - 1 > second else 0  # with one item left out, the others still predict its answer
     predicted = (right - Counter(words).most_common(1)[0][1]) / len(words)
     return max(shares[0] - sum(shares[1:]) / SHUFFLES, predicted)
 
 
 def are_sorted(answers: Sequence[str]) -> bool:
-    """Whether items are in the order of their answers: the alphabet's or another, also within documents."""
+    """Return whether items are in the order of their answers, also within documents, or beside equal ones."""
     words = [skeleton(answer) for answer in answers]
     kinds = Counter(words)
     if len(words) < MIN_ITEMS or len(kinds) < MIN_KINDS:
         return False
     chance = sum((count / len(words)) ** 2 for count in kinds.values())
     equal = sum(one == other for one, other in pairwise(words)) / (len(words) - 1)
-    orders = (
-        [one < other for one, other in pairwise(words) if one != other],
-        [len(one) < len(other) for one, other in pairwise(words) if len(one) != len(other)],
-    )
-    # steps that go one way more often than those of a shuffled list ever do
-    return equal > chance + 0.2 or any(
-        len(steps) >= 10 and abs(sum(steps) / len(steps) - 0.5) > max(0.25, 2.5 / math.sqrt(len(steps)))
-        for steps in orders
-    )
+    steps = [one < other for one, other in pairwise(words) if one != other]
+    # Steps go one way more often than those of a shuffled list ever do.
+    is_ordered = bool(steps) and abs(sum(steps) / len(steps) - 0.5) > max(0.25, 2.5 / math.sqrt(len(steps)))
+    return equal > chance + 0.2 or is_ordered

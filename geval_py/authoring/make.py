@@ -22,6 +22,7 @@ from geval_py.reading.challenge import README_FILE, DataSet
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
 from geval_py.scoring import evaluate
 from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
+from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
 
 Grouped = TypeVar("Grouped", bound=tuple[Any, ...])
@@ -39,8 +40,7 @@ ANSWERS_ENDING = "-answers"
 PACKED_INPUT_FILE = "in.tsv.xz"
 OUT_HEADER = "Word"
 PRECISION = 2
-BEST_PRESET, FAST_PRESET = 6, 0  # of xz
-MAX_BYTES_PACKED_WELL = 1_000_000  # more would take minutes
+PRESET = 1  # of xz: a fast one, as large inputs would take minutes
 
 
 # From texts
@@ -64,7 +64,7 @@ class Recipe(NamedTuple):
     drop_copies: bool = False
     keep_order: bool = False
     metrics: tuple[str, ...] = DEFAULT_METRICS
-    title: str = ""
+    title: str = DEFAULT_TITLE
     for_geval: bool = False
 
     def group_of(self, document: corpora.Document) -> str:
@@ -144,10 +144,10 @@ def cut_challenge(
     if recipe.least_frequency > 1:
         counts = Counter(word for document in documents for word in document.text.split())
         cut = cut._replace(frequent={word for word, count in counts.items() if count >= recipe.least_frequency})
-    groups = [recipe.group_of(document) for document in documents]
+    grouped = [(document, recipe.group_of(document)) for document in documents]
     parts: GapsByPart = {}
     done = 0
-    for name, dealt in _deal(list(zip(documents, groups, strict=True)), recipe.parts).items():
+    for name, dealt in _deal(grouped, recipe.parts).items():
         is_denser = name == splits.TRAINING_SET and recipe.train_every is not None
         of_part = cut._replace(every=recipe.train_every) if is_denser else cut
         gaps = parts[name] = []
@@ -170,14 +170,18 @@ def drop_copies(parts: GapsByPart) -> int:
     """Leave out the gaps that :func:`leaks.find_leaks` would call copies or readable; return their number."""
     found, vocabulary, compared = leaks.Leaks(COPY_RULES), Vocabulary(), []
     for name, gaps in parts.items():
-        part = leaks.Part(DataSet(name=name, directory="", input=None, expected=None), left=0, right=1)
-        texts = ["\t".join(gap.contexts) for gap in gaps]
-        compared.append((part, [leaks.number_items(texts, [gap.word for gap in gaps], part, vocabulary)]))
+        width = len(gaps[0].document.columns) if gaps else 0
+        data = DataSet(name=name, directory="", input=None, expected=None)
+        part = leaks.Part(name, data, left=width, right=width + 1)
+        lines, words = [gap.input_line() for gap in gaps], [gap.word for gap in gaps]
+        compared.append((part, [leaks.number_items(lines, words, part, vocabulary)]))
     leaks.compare(compared, found)
-    copies = {name: found.items(name) for name in parts}
-    for name, items in copies.items():
-        parts[name] = [gap for item, gap in enumerate(parts[name]) if item not in items]
-    return sum(map(len, copies.values()))
+    count = 0
+    for name, gaps in parts.items():
+        copies = found.items(name)
+        parts[name] = [gap for item, gap in enumerate(gaps) if item not in copies]
+        count += len(copies)
+    return count
 
 
 def _deal(items: Iterable[Grouped], parts: corpora.Parts) -> dict[str, list[Grouped]]:
@@ -310,14 +314,13 @@ def _publish(
 
     ``group`` is the column that assigns items to parts, None if each document is a group.
     """
-    title, metrics = recipe.title or DEFAULT_TITLE, recipe.metrics
     sizes = [(name, len(triples), len({group for _, _, group in triples})) for name, triples in items.items()]
     # Intervals by few documents are wide. If each line is a document, the column says nothing.
     are_several = all(corpora.FEW_GROUPS <= groups < lines for _, lines, groups in sizes[1:])
     documents = (group or columns[0]) if are_several and not recipe.for_geval else None
     public = {
         GITIGNORE_FILE: GITIGNORE.encode(),
-        config.CONFIG_FILE: config_of(metrics, documents).encode(),
+        config.CONFIG_FILE: config_of(recipe.metrics, documents).encode(),
         splits.IN_HEADER_FILE: ("\t".join(columns) + "\n").encode(),
         splits.OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }
@@ -327,15 +330,14 @@ def _publish(
     with progress_of(PACKING) as progress:
         for name, triples in items.items():
             data, with_answers = inputs[name], private if name == splits.HIDDEN_SET else public
-            preset = BEST_PRESET if len(data) <= MAX_BYTES_PACKED_WELL else FAST_PRESET
             file = f"{name}/{PACKED_INPUT_FILE}"
-            public[file] = with_answers[file] = lzma.compress(data, preset=preset)
+            public[file] = with_answers[file] = lzma.compress(data, preset=PRESET)
             with_answers[f"{name}/{splits.EXPECTED_FILE}"] = _joined(word for _, word, _ in triples)
             done += len(data)
             if progress is not None:
                 progress(done, size)
-    challenge_page = _challenge_page(title, metrics, columns, group, how_cut, sizes)
-    heading = f"Hidden answers: {title}"
+    challenge_page = _challenge_page(recipe, columns, group, how_cut, sizes)
+    heading = f"Hidden answers: {recipe.title}"
     answers_page = f"""{heading}
 {"=" * len(heading)}
 
@@ -354,22 +356,20 @@ It is a challenge of its own, which can be scored and validated:
 
 
 def _challenge_page(
-    title: str,
-    metrics: Sequence[str],
+    recipe: Recipe,
     columns: Sequence[str],
     group: str | None,
     how_cut: Sequence[str],
     sizes: Sequence[PartSize],
 ) -> str:
     """Write the public README."""
-    head = ("part", "gaps", group or "documents")
-    cells = ((str(cell).replace("|", "\\|") for cell in row) for row in (head, ["---"] * len(head), *sizes))
+    table = Table([Column("part"), Column("gaps"), Column(group or "documents")], sizes)
     whole = "Each document is" if group is None else f"All items with the same `{group}` are"
     return "\n".join(
         [
-            f"{title}\n{'=' * len(title)}\n",
+            f"{recipe.title}\n{'=' * len(recipe.title)}\n",
             "Given a text with a gap, give a probability distribution over the words that may stand there.\n",
-            "".join(f"| {' | '.join(row)} |\n" for row in cells),
+            "".join(table.markdown()),
             "The data\n--------\n",
             "Each line of `in.tsv.xz` is a gap; its columns, split by TAB, are\n",
             *(f"* `{name}`" for name in columns),
@@ -379,7 +379,7 @@ def _challenge_page(
             f"{whole} in one part only, which a hash of the name chooses, so that new texts do not move old ones.\n",
             "Outputs\n-------\n",
             "An output has a line for each gap, as `river:0.5 road:0.2 :0.3`; the last entry is for all other words.",
-            f"Scored by {', '.join(f'`{metric}`' for metric in metrics)}: `geval -t dev-0`.\n",
+            f"Scored by {', '.join(f'`{metric}`' for metric in recipe.metrics)}: `geval -t dev-0`.\n",
         ]
     )
 

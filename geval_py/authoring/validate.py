@@ -115,10 +115,8 @@ def _score_faults(
             output = Output(perfect, OUTPUT_FILE, {})
             vocabulary = evaluate.vocabulary_for([scheme], task)
             evaluation = evaluate.evaluate_output(split, output, [scheme], vocabulary)
-        except DataError as error:
-            yield Fault(str(error))
         except GevalError as error:  # a missing package is of no file, so that it is said once
-            yield Fault(str(error), "" if isinstance(error, MissingPackageError) else expected)
+            yield Fault(str(error), "" if isinstance(error, DataError | MissingPackageError) else expected)
         else:
             value, best = evaluation.scores[0].value, metric.measure.best
             is_reachable = math.isfinite(best) and metric.answers != "shares"

@@ -69,7 +69,10 @@ BOTH = (  # the options that cutting and splitting share
         "-m", "--metric", dest="metrics", action="append", metavar="METRIC",
         help=f"a metric for config.txt; repeatable (default: {', '.join(make.DEFAULT_METRICS)})",
     ),
-    option("--title", default="", metavar="TEXT", help="the README's title"),
+    option(
+        "--title", default=make.DEFAULT_TITLE, metavar="TEXT",
+        help=f"the README's title (default: {make.DEFAULT_TITLE})",
+    ),
     switch("--keep-order", help="keep the items of a part in order instead of shuffling them"),
     switch("--geval", help="write a config.txt that GEval can read: it does not declare the column of the documents"),
 )  # fmt: skip

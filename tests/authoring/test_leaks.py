@@ -364,7 +364,7 @@ def test_runs_with_an_unknown_word_have_no_hash():
 def test_a_vocabulary_forgives_capitals_and_punctuation(tmp_path):
     (tmp_path / "in.tsv").write_text("x\tThe (sea).\t“sea” -- THE\\nend!”\n")
     data = DataSet(name="dev-0", directory=str(tmp_path), input=File(str(tmp_path / "in.tsv")), expected=None)
-    (items,) = read_items(Part(data, left=1, right=2, group=0), Vocabulary())
+    (items,) = read_items(Part(data.input.name, data, left=1, right=2, group=0), Vocabulary())
     the, sea, gap, sea_again, dashes, the_again, end = items.words.tolist()
     assert (the, sea, gap) == (the_again, sea_again, 0)
     assert len({the, sea, dashes, end}) == 4
@@ -372,7 +372,7 @@ def test_a_vocabulary_forgives_capitals_and_punctuation(tmp_path):
 
 @pytest.mark.parametrize(("word", "start"), [(0, "one"), (1, "two"), (2, "three"), (3, "three"), (4, "four")])
 def test_the_column_of_a_word(word, start):
-    part = Part(DataSet(name="dev-0", directory="", input=None, expected=None), left=1, right=2)
+    part = Part("in.tsv", DataSet(name="dev-0", directory="", input=None, expected=None), left=1, right=2)
     line = "id\tone\\ntwo\tthree four"
     assert line[column_of(line, part, word) - 1 :].startswith(start)
     assert column_of("id", part, word) == 1
