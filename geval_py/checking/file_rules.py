@@ -120,8 +120,12 @@ def _beginning(output: CheckedOutput, findings: Findings) -> None:
 
 
 def _separators(output: CheckedOutput, findings: Findings) -> None:
-    """Blame TABs for all entries that look like two (W209) only if no line has a space (E118)."""
-    counts = output.lines.counts
+    """Blame TABs for all entries that look like two (W209) only if no line has a space (E118); find bars (W209)."""
+    counts, texts = output.lines.counts, output.lines.texts
+    bars = [match for text in texts if (match := re.search(r":[-+.0-9eE]*[0-9] ?\|(?!:)", text))]
+    if output.target.is_of_words and 2 * len(bars) > len(texts):
+        message = "two entries look split by `|`; only a space separates entries"
+        findings["W209"] = Finding.of_file(message, count=len(bars), line=1, token="|")
     if counts["spaces"]:
         findings.pop("E118", None)
     elif "E118" in findings and not counts["separators"] and "E118" in output.codes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from math import fsum, log
 
@@ -41,20 +42,19 @@ def other_line_numbers(first: Block, bits: int) -> str:
     if len(lines) < MIN_LINES or not all(line.startswith(b"-") and b":" not in line for line in lines):
         return ""
 
-    def loss(*seeds: int) -> float:
+    def loss(seeds: Iterable[int]) -> float:
         rows = zip(lines, answers, seeds, strict=True)
         return fsum(
             backends.bounded_losses(line + b"\n", answer + b"\n", bits, seed)[0][0] for line, answer, seed in rows
         )
 
-    numbers = range(len(lines))
+    number = len(lines)
+    constant = {f"the seed {seed} on all lines": [seed] * number for seed in (0, 1, 42)}
     with suppress(MalformedLineError):
-        right = loss(*(number + 1 for number in numbers)) - len(lines) * log(2)
-        if loss(*numbers) < right:
-            return "the vectors fit line numbers from 0 on: the seed of the hash is the line's number, from 1 on"
-        for seed in (0, 1, 42):
-            if loss(*[seed] * len(lines)) < right:
-                return f"the vectors fit the seed {seed} on all lines: the seed of the hash is the line's number"
+        right = loss(range(1, number + 1)) - number * log(2)
+        for name, seeds in {"line numbers from 0 on": range(number), **constant}.items():
+            if loss(seeds) < right:
+                return f"the vectors fit {name}: the seed of the hash is the line's number, from 1 on"
     return ""
 
 

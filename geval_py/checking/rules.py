@@ -244,7 +244,7 @@ RULES = (
         "Use word.strip() in Python, and remove such characters inside words.",
     ),
     Rule(
-        "W209", "wrong-separator", "two entries seem to be separated by a comma, a semicolon or a TAB",
+        "W209", "wrong-separator", "two entries seem to be separated by a comma, a semicolon, a bar or a TAB",
         "Only a space separates entries: GEval reads both as one entry with a long word.",
         "Separate entries by one space. A line is the guess for one gap and has no columns.",
         has=kernel.SEPARATOR,

@@ -62,12 +62,15 @@ SPECIAL_TOKENS = (
     "<unk>", "<UNK>", "[UNK]", "<s>", "</s>", "<pad>", "<PAD>", "[PAD]", "[CLS]", "[SEP]", "[MASK]", "<mask>",
     "<bos>", "<eos>", "<|endoftext|>", "<|im_end|>", "<think>", "<|channel|>", '{"', "**", "```",
 )  # fmt: skip
+STAND_INS = ("OTHER", "<other>", "<rest>", "*")  # for the rest, if most lines have one
 MIN_LINES = 5
 LINE_SHARE = 0.1  # of the lines must have a mark; fewer may be words of the language
 KNOWN_SHARE = 0.01  # of the answers' words with a mark, which is then the language's, as Ġ is Maltese
 MARKS = ("Ġ", "▁", "##", "@@", "</w>")
 _MARKED = re.compile(r"(?:(?<=\n)|(?<= ))(?:##|▁|Ġ)(?=\w)|(?<=\w)(?:@@|</w>)(?=:[^: ]*[ \n])")
-_SPECIAL = re.compile("(?:(?<=\n)|(?<= ))(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + r")(?=:[^: ]*[ \n])")
+_SPECIAL = re.compile(
+    "(?:(?<=\n)|(?<= ))(" + "|".join(map(re.escape, SPECIAL_TOKENS + STAND_INS)) + r")(?=:[^: ]*[ \n])"
+)
 
 
 @dataclass(slots=True)
@@ -261,10 +264,12 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, list[Place]
                 word = visible(shorten(token.rpartition(":")[0]))
                 message = f"`{word}` has the mark `{mark}` of a subword tokenizer, which is a part of the word"
                 marked[mark].append(Place(line, begin + 1, token, message, text))
-        if re.search(r"[]>*`\"]:", text):
+        if re.search(r"[]>*`\"R]:", text):
             for match in _SPECIAL.finditer(f"\n{text}\n"):
                 message = f"`{match[1]}` is a special token or markup of a language model, and is taken for a word"
                 special.append(Place(line, match.start(), match[1], message, text))
+    uses = Counter(place.token for place in special)
+    special = [place for place in special if place.token not in STAND_INS or 2 * uses[place.token] > len(texts)]
     least = max(MIN_LINES, LINE_SHARE * len(texts))
     marks = [mark for mark, kept in marked.items() if len(kept) >= least]
     tokens = {place.token for place in special}

@@ -488,6 +488,14 @@ def test_entries_that_tabs_separate(check):
     assert (set(late), late["W209"].count) == ({"W209"}, 210_000)
 
 
+@pytest.mark.parametrize("line", [b"the:0.5|of:0.25|:0.25\n", b"the:0.5 | of:0.25 | :0.25\n"])
+def test_entries_that_bars_separate(line, check):
+    message = "two entries look split by `|`; only a space separates entries"
+    problem = check(line * 3)["W209"]
+    assert (problem.count, problem.summary, problem.places[0].token) == (3, message, "|")
+    assert "W209" not in check(b"the:0.5 |:0.25 :0.25\n" * 3)
+
+
 @pytest.mark.parametrize(("flags", "found"), [("", {"W301", "W302"}), (":l", set()), (":N<a>", {"W301", "W302"})])
 def test_words_are_not_compared_where_the_metric_changes_them(tmp_path, flags, found):
     """Spec 5: the text flags change both lines before scoring."""

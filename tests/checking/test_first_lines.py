@@ -77,7 +77,7 @@ SEEDS = {
         "the vectors fit line numbers from 0 on: the seed of the hash is the line's number, from 1 on",
     ),
     "the same seed": (
-        lambda _: 42, "the vectors fit the seed 42 on all lines: the seed of the hash is the line's number",
+        lambda _: 42, "the vectors fit the seed 42 on all lines: the seed of the hash is the line's number, from 1 on",
     ),
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ import pytest
 from geval_py.checking.check import check_output
 from geval_py.checking.rules import RULES
 from geval_py.checking.targets import Target
-from geval_py.checking.word_checks import SPECIAL_TOKENS
+from geval_py.checking.word_checks import SPECIAL_TOKENS, STAND_INS
 from geval_py.reading.files import File
 
 OURS = {"W219", "W220"}
@@ -89,6 +89,15 @@ def test_special_tokens(token, check):
     assert (problem.count, first(problem)) == (1, (2, 9, token, message))
     assert check(PLAIN, f"{token}:0.75 :0.25", train=["the", token]) == {}
     assert check(PLAIN, f"{token}:0.75 :0.25", expected=["the", token]) == {}
+
+
+@pytest.mark.parametrize("token", STAND_INS)
+def test_words_that_stand_for_the_rest(token, check):
+    line = f"the:0.5 {token}:0.5"
+    problem = check(*[line] * 6, *[PLAIN] * 5)["W220"]
+    assert (problem.count, problem.places[0].token) == (6, token)
+    assert check(*[line] * 5, *[PLAIN] * 5) == {}
+    assert check(*[line] * 6, train=["the", token]) == {}
 
 
 def test_several_special_tokens_on_a_line(check):
