@@ -6,15 +6,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from math import fsum, log
 
-from geval_py.checking.rules import MULTIPLY, RULES_BY_CODE
 from geval_py.checking.spelling import find_misspelling
-from geval_py.checking.word_checks import SAMPLED_FOR_UNITS, find_units
 from geval_py.errors import MalformedLineError
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import Metric
-from geval_py.scoring.metrics.columns import number_of
 
 SAMPLED_BYTES = 1 << 17
 MIN_LINES = 5
@@ -27,12 +24,26 @@ def fault_of_first_lines(first: Block, metric: Metric, *, words_are_plain: bool)
     """
     if not (metric.is_of_words or metric.has_entries):
         return unread_columns(metric, first)
-    texts = str(bytes(first.outputs), "utf-8", "replace").split("\n", SAMPLED_FOR_UNITS)[:SAMPLED_FOR_UNITS]
-    if 2 * find_units(texts[: first.lines])["bits"] > len(texts):
-        return f"{RULES_BY_CODE['W223'].summary}: {MULTIPLY}"
+    sample = bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n")[:20]
+    if any(map(_is_of_bits, sample)):  # the rules take as long to import as a small output to score
+        from geval_py.checking.rules import MULTIPLY, RULES_BY_CODE
+        from geval_py.checking.word_checks import find_units
+
+        texts = [str(line, "utf-8", "replace") for line in sample[: first.lines]]
+        if 2 * find_units(texts)["bits"] > len(texts):
+            return f"{RULES_BY_CODE['W223'].summary}: {MULTIPLY}"
     if fault := other_line_numbers(first, metric.bits or DEFAULT_BITS):
         return fault
     return find_misspelling(first)[0] if words_are_plain else ""
+
+
+def _is_of_bits(line: bytes) -> bool:
+    """Return whether the numbers of a line may be logarithms to base 2."""
+    try:
+        total = fsum(2.0 ** float(entry.rpartition(b":")[2]) for entry in line.split(b" "))
+    except (ValueError, OverflowError):
+        return False
+    return abs(total - 1.0) < 0.01
 
 
 def other_line_numbers(first: Block, bits: int) -> str:
@@ -60,6 +71,8 @@ def other_line_numbers(first: Block, bits: int) -> str:
 
 def unread_columns(metric: Metric, first: Block) -> str:
     """Return what to say of answers of several columns, of which a metric of numbers reads the first; "" for one."""
+    from geval_py.scoring.metrics.columns import number_of  # which word gaps need not
+
     columns = 1 + first.expected.partition(b"\n")[0].count(b"\t")
     if metric.parse is not number_of or columns == 1 or not first.known:
         return ""

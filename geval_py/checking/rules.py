@@ -335,7 +335,7 @@ RULES = (
     Rule(
         "W302", "other-spelling", "answers are listed only in another spelling, such as another case or encoding",
         "Words are compared exactly: `caf\\xe9`, `cafe` and `Café` do not match `café`. The rule compares the first "
-        "500 lines. A spelling that may be a word itself, as in another case, needs one line in twenty, because on "
+        "200 lines. A spelling that may be a word itself, as in another case, needs one line in twenty, because on "
         "fewer lines it happens to every model.",
         "Write words as in the answers.",
         needs_answers=True,

@@ -13,14 +13,16 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from html.entities import codepoint2name
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from geval_py.checking.rules import Place
 from geval_py.scoring.blocks import Block
 from geval_py.text import shorten, visible
 
-SAMPLED_LINES, SAMPLED_BYTES = 500, 1 << 18
+if TYPE_CHECKING:
+    from geval_py.checking.rules import Place
+
+SAMPLED_LINES, SAMPLED_BYTES = 200, 1 << 18
 MIN_LINES = 3  # that have the other spelling
 MIN_SHARE = 0.05  # of the lines, for a spelling that is also a word: on fewer lines it happens to every model
 MIN_RATIO = 4.0  # lines with the other spelling for one with the right one
@@ -129,7 +131,7 @@ def find_misspelling(first: Block) -> tuple[str, str, list[Place]]:
     answers = str(first.expected, "utf-8", "replace").split("\n")[: first.known]
     texts = str(bytes(first.outputs[:SAMPLED_BYTES]), "utf-8", "replace").split("\n")[:-1]
     rows = list(islice(zip(texts, answers, strict=False), SAMPLED_LINES))
-    places: list[list[Place]] = [[] for _ in _VARIANTS]
+    places: list[list[tuple[int, int, str, str, str]]] = [[] for _ in _VARIANTS]
     right = [0] * len(_VARIANTS)  # lines on which the answer is listed as it is, though it has the other spelling
     for line, (text, answer) in enumerate(rows, 1):
         entries = f" {text}"
@@ -139,11 +141,14 @@ def find_misspelling(first: Block) -> tuple[str, str, list[Place]]:
                 right[variant] += 1
             elif (start := entries.find(f" {spelling}:")) >= 0:
                 wanted = f"`{visible(shorten(answer))}` is expected; this is another word"
-                places[variant].append(Place(line, start + 1, spelling, wanted, text))
+                places[variant].append((line, start + 1, spelling, wanted, text))
     variant = max(range(len(_VARIANTS)), key=lambda variant: len(places[variant]) - right[variant])
     (folding, _), misspelt = _VARIANTS[variant], places[variant]
     if len(misspelt) < max(MIN_LINES, MIN_SHARE * len(rows) * folding.is_word, MIN_RATIO * right[variant]):
         return "", "", []
-    pair = f"`{visible(shorten(misspelt[0].token))}` for `{visible(shorten(rows[misspelt[0].line - 1][1]))}`"
+    from geval_py.checking.rules import Place  # whose table takes as long to import as a small output to score
+
+    line, _, spelling, *_ = misspelt[0]
+    pair = f"`{visible(shorten(spelling))}` for `{visible(shorten(rows[line - 1][1]))}`"
     message = f"{len(misspelt)} of the first {len(rows)} answers are listed only {folding.name}, such as {pair}"
-    return message, folding.fix, misspelt
+    return message, folding.fix, [Place(*place) for place in misspelt]
