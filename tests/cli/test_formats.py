@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from geval_py.cli import check, commands
+from geval_py.cli import commands
 from geval_py.cli.commands import COMMANDS, parser_of
 from geval_py.reading import config
 from geval_py.tables import formats
@@ -104,7 +104,7 @@ def json_lines(value, **_):
 @pytest.mark.parametrize("line", [line for lines in LINES.values() for line in lines], ids=" ".join)
 def test_a_format_more_takes_one_entry(line, here, geval, monkeypatch):
     monkeypatch.setattr(Tabular, "jsonl", json_lines, raising=False)
-    for module in (config, check, commands, formats):
+    for module in (config, commands, formats):
         monkeypatch.setattr(module, "FORMATS", (*FORMATS, "jsonl"))
     status, out, err = geval(*words_of(line, geval), "--format", "jsonl")
     assert status in (0, 1), err  # 1 where there are problems
