@@ -21,17 +21,12 @@ from examples import ROOT
 import geval_py
 from geval_py.authoring.leaks import LEAK_RULES
 from geval_py.checking.rules import RULES, Rule
-from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, parser_of
+from geval_py.cli.commands import COMMANDS, parser_of
 from geval_py.errors import GevalError
 from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.registry import METRICS
 
 PARSERS = {"geval": parser_of} | {f"geval {name}": partial(parser_of, name) for name in COMMANDS}
-PARSERS |= {
-    f"geval {command} {name}": partial(parser_of, command, name)
-    for command, names in SUBCOMMANDS.items()
-    for name in names
-}
 BLOCK = re.compile(r"(?<=^<!-- generated: )(.+?)( -->\n)(.*?)(?=^<!-- end -->$)", re.DOTALL | re.MULTILINE)
 
 

@@ -1,6 +1,5 @@
 """The composite action: its script, run as GitHub's runner does."""
 
-import json
 import os
 import subprocess
 import sys
@@ -19,7 +18,7 @@ WARNING = ":1\n"
 
 @pytest.fixture
 def action(tmp_path, warm):
-    """Run the step that checks, with some inputs; gives its status, standard output, and outputs of the step."""
+    """Run the step that checks, with some inputs; gives its status and standard output."""
     (tmp_path / "runner/geval-py").mkdir(parents=True)
     (tmp_path / "runner/geval-py/bin").symlink_to(warm.bin)
     for name in ("dev-0", "test-A"):
@@ -32,8 +31,7 @@ def action(tmp_path, warm):
         values = {name: value["default"] for name, value in ACTION["inputs"].items()}
         values |= {name.replace("_", "-"): value for name, value in inputs.items()}
         environment = {VARIABLES[f"${{{{ inputs.{name} }}}}"]: value for name, value in values.items()}
-        environment |= {"RUNNER_TEMP": str(tmp_path / "runner"), "GITHUB_OUTPUT": str(tmp_path / "outputs")}
-        (tmp_path / "outputs").write_text("")
+        environment |= {"RUNNER_TEMP": str(tmp_path / "runner")}
         process = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", CHECK["run"]],
             cwd=tmp_path / "work",
@@ -42,8 +40,7 @@ def action(tmp_path, warm):
             text=True,
             check=False,
         )
-        given = dict(line.split("=") for line in (tmp_path / "outputs").read_text().splitlines())
-        return process.returncode, process.stdout, given
+        return process.returncode, process.stdout
 
     return run
 
@@ -59,30 +56,18 @@ def test_every_input_is_a_variable():
 @pytest.mark.parametrize(
     ("strict", "status"),
     [
-        *((word, "1") for word in ("true", "True", "TRUE", "yes", "on", "1")),
-        ("false", "0"),
-        ("False", "0"),
-        ("", "0"),
+        *((word, 1) for word in ("true", "True", "TRUE", "yes", "on", "1")),
+        ("false", 0),
+        ("False", 0),
+        ("", 0),
     ],
 )
 def test_strict(strict, status, action):
-    assert action(strict=strict)[2] == {"status": status, "sarif": "written"}
+    assert action(strict=strict)[0] == status
 
 
 def test_strict_that_is_neither(action):
-    assert action(strict="ture") == (2, "::error::the input strict is neither true nor false\n", {})
-
-
-@pytest.mark.parametrize("path", ["geval-check.sarif", "reports/of today/geval.sarif", "-reports/x.sarif"])
-def test_the_folder_of_the_sarif_file_is_made(path, action, tmp_path):
-    assert action(sarif_file=path)[2] == {"status": "0", "sarif": "written"}
-    assert json.loads((tmp_path / "work" / path).read_text())["version"] == "2.1.0"
-
-
-def test_no_sarif_file(action, tmp_path):
-    before = sorted(os.listdir(tmp_path / "work"))
-    assert action(sarif_file="")[2] == {"status": "0"}
-    assert sorted(os.listdir(tmp_path / "work")) == before
+    assert action(strict="ture") == (2, "::error::the input strict is neither true nor false\n")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +88,7 @@ def test_the_test_set(inputs, annotations, action):
 
 
 def test_a_challenge_that_is_none(action):
-    assert action(challenge="nowhere")[2] == {"status": "2"}
+    assert action(challenge="nowhere")[0] == 2
 
 
 @pytest.mark.parametrize("is_attached", [True, False])

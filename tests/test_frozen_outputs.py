@@ -72,9 +72,7 @@ ONCE = {
     "precision": f"{GAZETTE} -p 6 -m LikelihoodHashed -m LogLossHashed8 -m PerplexityHashed",
     "several": "--challenge digits --challenge colours",
     "check-github": "check bad --challenge gazette --format github",
-    "check-sarif": "check bad --challenge gazette --format sarif",
-    "check-junit": "check bad --challenge gazette --format junit",
-    "check-diff": "check bad/dev-0/out.tsv --challenge gazette -t dev-0 --fix --diff",
+    "check-diff": "check bad/dev-0/out.tsv --challenge gazette -t dev-0 --diff --rest-mass 0.01",
     "explain": "check --explain E101",
     "validate-challenge": "--validate --expected-directory gazette",
     "report": f"report {GAZETTE} -o {BIGRAM} -o {UNIGRAM} --html report.html",
@@ -86,7 +84,6 @@ ONCE = {
     "predict": f"predict --model arpa:words.arpa {MADE} -o out-predicted.tsv --limit 5",
     "convert": f"convert gazette/dev-0/{BIGRAM} copy.tsv",
     "bad-scored": "--challenge gazette -t dev-0 -o bad/dev-0/out.tsv",
-    "completion-bash": "completion bash",
     **{
         f"help-{words.replace(' ', '-')}": f"{words} --help"
         for words in (

@@ -143,7 +143,8 @@ def test_nothing_is_installed_by_a_name_that_is_not_ours_yet():
 
 def test_the_wheel_holds_the_sample_challenge():
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]["wheel"]
-    assert build["packages"] == {"geval_py": "geval_py", "geval_py/sample/gazette": "challenges/gazette"}
+    folders = {"geval_py/sample/gazette": "challenges/gazette", "geval_py/sample/docs": "docs"}
+    assert build["packages"] == {"geval_py": "geval_py"} | folders
     assert {f"**/{name}" for name in sample.NOT_COPIED} <= set(build["exclude"])
     assert all((ROOT / source).is_dir() for source in build["packages"].values())
     assert sample.source().parts[-1] == "gazette"

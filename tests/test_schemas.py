@@ -53,7 +53,6 @@ COMMANDS = {
     "problems": [
         "check -t dev-0", "check dev-0 missing.tsv", "check guess.tsv", "challenge leaks .", "check one/out.tsv",
     ],
-    "statistics": ["check guess.tsv --statistics", "challenge leaks . --statistics"],
     "standings": ["board show board --test dev-0", "board show board --test dev-0 --by submission"],
     "grades": ["board show board --test dev-0 --by person"],
     "receipts": [

@@ -35,7 +35,6 @@ from geval_py.reading.compression import zstd_module
 LIBRARIES = ("numpy", "pandas", "scipy.stats", "sqlalchemy.dialects.sqlite", "jinja2", "sacrebleu")
 NOT_IMPORTED = (  # run by Alembic alone; needs gigabytes of libraries
     "geval_py.board.database.migrations.env",
-    "geval_py.integrations.huggingface",
     "geval_py.integrations.torchmetrics",
 )
 MAX_REQUEST = 1 << 20

@@ -62,6 +62,7 @@ copybutton_line_continuation_character = "\\"
 html_theme = "furo"
 templates_path = ["templates"]
 html_static_path = ["static"]
+html_favicon = "static/favicon.svg"
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))

@@ -11,6 +11,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import accumulate
+from pathlib import Path
 from typing import NamedTuple
 
 from geval_py.errors import EmptyFileError, MissingFileError, UsageError
@@ -90,12 +91,9 @@ def read_documents(paths: Iterable[str], *, id: str = ID, text: str = TEXT) -> l
             raise MissingFileError(what="No file with a text", path=path)
         if not os.path.isdir(path):
             documents += _read_file(path, os.path.basename(path), id, text)
-        for place, folders, names in os.walk(path):
-            folders[:] = sorted((name for name in folders if not name.startswith(".")), key=natural_order)
-            for name in sorted(names, key=natural_order):
-                if not name.startswith("."):
-                    file = os.path.join(place, name)
-                    documents += _read_file(file, os.path.relpath(file, path).replace(os.sep, "/"), id, text)
+        names = (file.relative_to(path).as_posix() for file in Path(path).rglob("*") if file.is_file())
+        for name in sorted((name for name in names if not re.search(r"(^|/)\.", name)), key=natural_order):
+            documents += _read_file(os.path.join(path, name), name, id, text)
     columns = dict.fromkeys(name for document in documents for name in document.columns)
     seen: dict[str, str] = {}
     for document in documents:
@@ -116,7 +114,7 @@ def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
             rows = _tsv_rows(path, text)
         else:
             stem = os.path.splitext(plain)[0]
-            content = "\n".join(_lines(path)).translate(_AS_LINE_FEED)
+            content = _text_of(path).translate(_AS_LINE_FEED)
             yield Document(stem, content, {FILE_ID: stem.translate(_AS_SPACE)}, path)
             return
         for line, values in rows:
@@ -124,38 +122,32 @@ def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
             if missing:
                 there = f"there are {visible(', '.join(values))}; --id and --text name them"
                 raise ValueError(f"there is no {visible(missing[0])} ({there}), line {line}")
-            bad = next((column for column in values if column.translate(_AS_SPACE) != column), None)
-            if bad is not None:
-                raise ValueError(f"the name of a column has a TAB or a line end: {visible(bad)}, line {line}")
             content = values[text].replace("\r", "").translate(_AS_LINE_FEED)
             others = (column for column in values if column not in (id, text))
-            columns = {column: values[column].translate(_AS_SPACE) for column in (id, *others)}
+            columns = {name.translate(_AS_SPACE): values[name].translate(_AS_SPACE) for name in (id, *others)}
             yield Document(values[id], content, columns, path)
 
 
-def _lines(path: str) -> Iterator[str]:
-    """Yield the lines of a file; raises ValueError unless they are UTF-8."""
-    number = 0
+def _text_of(path: str) -> str:
+    """Return a file's text; raises ValueError unless it is UTF-8."""
     with LineReader(path) as reader:
-        while block := reader.block():
-            try:
-                lines = block.decode().replace("\r", "").split("\n")[:-1]
-            except UnicodeDecodeError as error:
-                line = number + block.count(b"\n", 0, error.start) + 1
-                raise ValueError(f"it is not UTF-8 (byte 0x{block[error.start]:02X}), line {line}") from error
-            yield from lines
-            number += len(lines)
-    if not number:
+        data = b"".join(iter(reader.block, b""))
+    if not data:
         raise EmptyFileError(what="text", path=path)
+    try:
+        return data.decode().replace("\r", "").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"it is not UTF-8 (byte 0x{data[error.start]:02X}), line {line}") from error
 
 
 def _json_rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(_text_of(path).split("\n"), 1):
         if not line.strip():
             continue
         try:
             values = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"a line is not JSON ({error}), line {number}") from error
         if not isinstance(values, dict):
             raise ValueError(f"a line is not an object with a text, line {number}")
@@ -166,8 +158,10 @@ def _json_rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _tsv_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    lines = _lines(path)
-    names = next(lines).split("\t")
+    first, *lines = _text_of(path).split("\n")
+    names = first.split("\t")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"two columns have the name {visible(twice)}, line 1")
     for number, line in enumerate(lines, 2):
         cells = line.split("\t")
         if len(cells) != len(names):

@@ -128,14 +128,10 @@ or with the probabilities themselves:
 
 The last entry, without a word, is for all other words. {of_words}
 """
-    headers = {
-        splits.IN_HEADER_FILE: "the names of the input's columns",
-        splits.OUT_HEADER_FILE: "the names of the output's columns",
-    }
     bullets = [
         (challenge.README_FILE, "this page"),
         (config.CONFIG_FILE, "the options of scoring: the metrics, and how scores are shown"),
-        *((name, headers[name]) for name in sample.headers),
+        *((name, f"the names of the {name.partition('-')[0]}put's columns") for name in sample.headers),
     ]
     for name, what in (
         (splits.TRAINING_SET, "training data"),

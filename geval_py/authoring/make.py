@@ -15,20 +15,23 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from geval_py.authoring import corpora, leaks
 from geval_py.authoring.init import config_text
+from geval_py.authoring.run_index import Vocabulary
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import config, files, splits
-from geval_py.reading.challenge import README_FILE
-from geval_py.reading.lines import check_line_count, first_name, read_lines
+from geval_py.reading.challenge import README_FILE, DataSet
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
 from geval_py.scoring import evaluate
 from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
+from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
 
-Item = TypeVar("Item", bound=tuple[Any, ...])
+Grouped = TypeVar("Grouped", bound=tuple[Any, ...])
+Item: TypeAlias = tuple[str, str, str]  # the lines of in.tsv and of expected.tsv, without their ends, and the group
 GapsByPart: TypeAlias = dict[str, list[corpora.Gap]]
 PartSize: TypeAlias = tuple[str, int, int]  # the name of a part, and its numbers of items and of groups
 
 CONTEXTS = ("LeftContext", "RightContext")
+COPY_RULES = {"E403", "W403", "E404", "W404", "E405", "W405", "W406"}
 DEFAULT_METRICS = ("PerplexityHashed",)
 DEFAULT_TITLE = "Guess the missing word"
 CUTTING, PACKING = "documents", "packing"  # the names of what takes long
@@ -37,8 +40,7 @@ ANSWERS_ENDING = "-answers"
 PACKED_INPUT_FILE = "in.tsv.xz"
 OUT_HEADER = "Word"
 PRECISION = 2
-BEST_PRESET, FAST_PRESET = 6, 0  # of xz
-MAX_BYTES_PACKED_WELL = 1_000_000  # more would take minutes
+PRESET = 1  # of xz: a fast one, as large inputs would take minutes
 
 
 # From texts
@@ -49,8 +51,9 @@ class Recipe(NamedTuple):
 
     ``group`` is the column whose values stay in one part, None for the documents themselves. ``train_every`` is
     ``cut.every`` of the training set, if it is another. Only words with at least ``least_frequency`` occurrences may
-    be gaps. Items are in the order of their hashes, unless ``keep_order``. With ``for_geval``, GEval reads the
-    config.txt: it does not declare the column of the documents.
+    be gaps. With ``drop_copies``, gaps that copy text of train or of other gaps are left out. Items are in the order
+    of their hashes, unless ``keep_order``. With ``for_geval``, GEval reads the config.txt: it does not declare the
+    column of the documents.
     """
 
     cut: corpora.Cut = corpora.Cut()
@@ -58,9 +61,10 @@ class Recipe(NamedTuple):
     group: str | None = None
     train_every: int | None = None
     least_frequency: int = 1
+    drop_copies: bool = False
     keep_order: bool = False
     metrics: tuple[str, ...] = DEFAULT_METRICS
-    title: str = ""
+    title: str = DEFAULT_TITLE
     for_geval: bool = False
 
     def group_of(self, document: corpora.Document) -> str:
@@ -75,10 +79,10 @@ def make_challenge(
     answers: str,
     *,
     progress_of: ProgressOf = no_progress,
-) -> GapsByPart:
+) -> tuple[GapsByPart, int]:
     """Cut a challenge and write it into the new folder ``out``, the hidden answers into the new folder ``answers``.
 
-    Return the gaps of each part.
+    Return the gaps of each part, and the number of copies that were left out.
 
     ``progress_of(name)`` returns a context manager with a function that is called as documents are cut, for the name
     :data:`CUTTING`, and as parts are packed, for :data:`PACKING`. Raises UsageError (no document, an unknown column
@@ -89,12 +93,23 @@ def make_challenge(
     config_of(recipe.metrics)
     with progress_of(CUTTING) as progress:
         parts = cut_challenge(documents, recipe, progress)
+    copies = drop_copies(parts) if recipe.drop_copies else 0
+    advice = ""
+    if len(documents) == 1:
+        path = documents[0].path
+        file = visible(shlex.quote(path)) if path.endswith(".txt") else "FILE"
+        awk = """awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}'"""
+        advice = "cut the text into files, for example at empty lines, and give their folder:\n"
+        advice += f"  mkdir texts; {awk} {file}"
+    _check_filled(parts, list(map(recipe.group_of, documents)), recipe, recipe.group or "document", advice)
     words = sum(len(document.text.split()) for document in documents)
     how_cut = [
         f"A gap has {recipe.cut.context} words on each side, cut from {words:,} words. "
         "A line end is the two characters `\\n`.",
         "Words hyphenated at a line end are as they were in the texts; their halves are never gaps.",
-        f"The windows of gaps do not overlap, except perhaps in `{splits.TRAINING_SET}`.\n",
+        f"The windows of gaps do not overlap, except perhaps in `{splits.TRAINING_SET}`.",
+        *([f"{copies:,} gaps are left out, as they copy others."] if copies else ()),
+        "",
     ]
     items = {
         name: [(gap.input_line(), gap.word, recipe.group_of(gap.document)) for gap in gaps]
@@ -102,7 +117,7 @@ def make_challenge(
     }
     columns = (*documents[0].columns, *CONTEXTS)
     _publish(items, recipe, out, answers, columns, recipe.group, how_cut, progress_of)
-    return parts
+    return parts, copies
 
 
 def cut_challenge(
@@ -129,10 +144,10 @@ def cut_challenge(
     if recipe.least_frequency > 1:
         counts = Counter(word for document in documents for word in document.text.split())
         cut = cut._replace(frequent={word for word, count in counts.items() if count >= recipe.least_frequency})
-    groups = [recipe.group_of(document) for document in documents]
+    grouped = [(document, recipe.group_of(document)) for document in documents]
     parts: GapsByPart = {}
     done = 0
-    for name, dealt in _deal(list(zip(documents, groups, strict=True)), recipe.parts).items():
+    for name, dealt in _deal(grouped, recipe.parts).items():
         is_denser = name == splits.TRAINING_SET and recipe.train_every is not None
         of_part = cut._replace(every=recipe.train_every) if is_denser else cut
         gaps = parts[name] = []
@@ -148,32 +163,33 @@ def cut_challenge(
             message=f"no gap can be cut: no text has a word that may be one, with {cut.context} words on each "
             "side\n  try a smaller --context, other --words or a lower --least-frequency"
         )
-    advice = ""
-    if len(documents) == 1:
-        path = documents[0].path
-        file = visible(shlex.quote(path)) if path.endswith(".txt") else "FILE"
-        awk = """awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}'"""
-        advice = "cut the text into files, for example at empty lines, and give their folder:\n"
-        advice += f"  mkdir texts; {awk} {file}"
-    _check_filled(parts, groups, recipe, recipe.group or "document", advice)
     return parts
 
 
-def columns_with_answers(parts: Mapping[str, Sequence[corpora.Gap]]) -> list[tuple[str, float]]:
-    """Return the columns that give answers away, such as one with the whole text, and the share of these answers."""
-    gaps = [gap for part in parts.values() for gap in part[: leaks.SAMPLED_ITEMS]]
-    answers = [gap.word for gap in gaps]
-    shares = {
-        name: leaks.share_in_column([gap.document.columns[name] for gap in gaps], answers)
-        for name in (gaps[0].document.columns if gaps else ())
-    }
-    return [(name, share) for name, share in shares.items() if share > leaks.MUCH_IN_COLUMN]
+def drop_copies(parts: GapsByPart) -> int:
+    """Leave out the gaps that :func:`leaks.find_leaks` would call copies or readable; return their number."""
+    found, vocabulary, compared = leaks.Leaks(COPY_RULES), Vocabulary(), []
+    for name, gaps in parts.items():
+        width = len(gaps[0].document.columns) if gaps else 0
+        data = DataSet(name=name, directory="", input=None, expected=None)
+        part = leaks.Part(name, data, left=width, right=width + 1)
+        lines, words = [gap.input_line() for gap in gaps], [gap.word for gap in gaps]
+        compared.append((part, [leaks.number_items(lines, words, part, vocabulary)]))
+    leaks.compare(compared, found)
+    count = 0
+    for name, gaps in parts.items():
+        copies = found.items(name)
+        parts[name] = [gap for item, gap in enumerate(gaps) if item not in copies]
+        count += len(copies)
+    return count
 
 
-def _deal(items: Sequence[Item], parts: corpora.Parts) -> dict[str, list[Item]]:
+def _deal(items: Iterable[Grouped], parts: corpora.Parts) -> dict[str, list[Grouped]]:
     """Return the items of each part; the last entry of an item is its group."""
-    places = {group: parts.part_of(group) for *_, group in items}
-    return {name: [item for item in items if places[item[-1]] == name] for name in parts.names}
+    dealt: dict[str, list[Grouped]] = {name: [] for name in parts.names}
+    for item in items:
+        dealt[parts.part_of(item[-1])].append(item)
+    return dealt
 
 
 def _check_filled(
@@ -199,11 +215,9 @@ def _digest(text: str) -> bytes:
 
 
 class ItemPool(NamedTuple):
-    """All items of a folder: their lines of in.tsv, answers and groups; the columns, and that of the groups."""
+    """The items of a folder, the names of their columns, and the column of their groups."""
 
-    lines: Sequence[str]
-    answers: Sequence[str]
-    groups: Sequence[str]
+    items: Sequence[Item]
     columns: tuple[str, ...]
     group: str
 
@@ -218,33 +232,35 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
     headers = []  # of in.tsv and of expected.tsv
     for file in (splits.IN_HEADER_FILE, splits.OUT_HEADER_FILE):
         places = (folder, os.path.dirname(os.path.abspath(folder)))
-        place = next((place for place in places if os.path.isfile(os.path.join(place, file))), "")
-        headers.append(splits.read_header(place, file) if place else ())
+        place = next((place for place in places if os.path.isfile(os.path.join(place, file))), None)
+        headers.append(() if place is None else splits.read_header(place, file))
     names = tuple(columns) or headers[0]
     if not names:
         message = f"the columns of in.tsv have no names: there is no {splits.IN_HEADER_FILE}"
         raise UsageError(message=f"{message}\n  --columns FileId,… names them")
     chosen = names[0] if group is None else group
     corpora.check_group(chosen, names)
-    place = os.path.join(folder, splits.INPUT_FILE)
-    path = files.find_file(place)
-    if path is None:
-        raise MissingFileError(what="No file with the input", path=place)
-    place = os.path.join(folder, splits.EXPECTED_FILE)
-    expected = splits.find_answers(place)
-    if expected is None:
-        raise MissingFileError(what="No file with the expected results", path=place)
-    answers = list(read_lines(splits.answers_at(expected), header=first_name(headers[1])))
-    lines = list(read_lines(path, header=names[0]))
-    check_line_count("input", path, len(lines), expected, len(answers))
-    if not lines:
-        raise EmptyFileError(what="input", path=path)
-    for number, line in enumerate(lines, 1):
-        if (width := line.count("\t") + 1) != len(names):
-            reason = f"line {number} has {width} columns, and {len(names)} have names"
-            raise UnreadableFileError(path=path, reason=reason)
-    groups = [line.split("\t")[names.index(chosen)] for line in lines]
-    return ItemPool(lines, answers, groups, columns=names, group=chosen)
+    paths = []
+    for find, file, what in (
+        (files.find_file, splits.INPUT_FILE, "input"),
+        (splits.find_answers, splits.EXPECTED_FILE, "expected results"),
+    ):
+        path = find(os.path.join(folder, file))
+        if path is None:
+            raise MissingFileError(what=f"No file with the {what}", path=os.path.join(folder, file))
+        paths.append(splits.answers_at(path))
+    data = DataSet(
+        name="", directory=folder, input=paths[0], expected=paths[1], in_header=names, out_header=headers[1]
+    )
+    items = []
+    for item in data:
+        if len(item.columns) != len(names):
+            reason = f"line {item.line} has {len(item.columns)} columns, and {len(names)} have names"
+            raise UnreadableFileError(path=paths[0].name, reason=reason)
+        items.append(("\t".join(item.columns.values()), item.expected or "", item.columns[chosen]))
+    if not items:
+        raise EmptyFileError(what="input", path=paths[0].name)
+    return ItemPool(items, names, chosen)
 
 
 def split_items(
@@ -257,12 +273,12 @@ def split_items(
     """
     check_folders(out, answers)
     config_of(recipe.metrics)
-    dealt = _deal(list(zip(pool.lines, pool.answers, pool.groups, strict=True)), recipe.parts)
-    _check_filled(dealt, pool.groups, recipe, pool.group)
+    parts = _deal(pool.items, recipe.parts)
+    _check_filled(parts, [group for *_, group in pool.items], recipe, pool.group)
     if not recipe.keep_order:
-        for items in dealt.values():
+        for items in parts.values():
             items.sort(key=lambda item: _digest(item[0]))
-    return _publish(dealt, recipe, out, answers, pool.columns, pool.group, (), progress_of)
+    return _publish(parts, recipe, out, answers, pool.columns, pool.group, (), progress_of)
 
 
 # Writing
@@ -285,7 +301,7 @@ def config_of(metrics: Sequence[str], documents: str | None = None) -> str:
 
 
 def _publish(
-    items: Mapping[str, Sequence[tuple[str, str, str]]],
+    items: Mapping[str, Sequence[Item]],
     recipe: Recipe,
     out: str,
     answers: str,
@@ -296,17 +312,15 @@ def _publish(
 ) -> list[PartSize]:
     """Write a challenge into a new folder, and its hidden answers into another; both are complete or absent.
 
-    ``items`` holds, for each part, the lines of in.tsv and of expected.tsv, without their ends, and the groups.
     ``group`` is the column that assigns items to parts, None if each document is a group.
     """
-    title, metrics = recipe.title or DEFAULT_TITLE, recipe.metrics
     sizes = [(name, len(triples), len({group for _, _, group in triples})) for name, triples in items.items()]
     # Intervals by few documents are wide. If each line is a document, the column says nothing.
     are_several = all(corpora.FEW_GROUPS <= groups < lines for _, lines, groups in sizes[1:])
     documents = (group or columns[0]) if are_several and not recipe.for_geval else None
     public = {
         GITIGNORE_FILE: GITIGNORE.encode(),
-        config.CONFIG_FILE: config_of(metrics, documents).encode(),
+        config.CONFIG_FILE: config_of(recipe.metrics, documents).encode(),
         splits.IN_HEADER_FILE: ("\t".join(columns) + "\n").encode(),
         splits.OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }
@@ -316,15 +330,14 @@ def _publish(
     with progress_of(PACKING) as progress:
         for name, triples in items.items():
             data, with_answers = inputs[name], private if name == splits.HIDDEN_SET else public
-            preset = BEST_PRESET if len(data) <= MAX_BYTES_PACKED_WELL else FAST_PRESET
             file = f"{name}/{PACKED_INPUT_FILE}"
-            public[file] = with_answers[file] = lzma.compress(data, preset=preset)
+            public[file] = with_answers[file] = lzma.compress(data, preset=PRESET)
             with_answers[f"{name}/{splits.EXPECTED_FILE}"] = _joined(word for _, word, _ in triples)
             done += len(data)
             if progress is not None:
                 progress(done, size)
-    challenge_page = _challenge_page(title, metrics, columns, group, how_cut, sizes)
-    heading = f"Hidden answers: {title}"
+    challenge_page = _challenge_page(recipe, columns, group, how_cut, sizes)
+    heading = f"Hidden answers: {recipe.title}"
     answers_page = f"""{heading}
 {"=" * len(heading)}
 
@@ -343,22 +356,20 @@ It is a challenge of its own, which can be scored and validated:
 
 
 def _challenge_page(
-    title: str,
-    metrics: Sequence[str],
+    recipe: Recipe,
     columns: Sequence[str],
     group: str | None,
     how_cut: Sequence[str],
     sizes: Sequence[PartSize],
 ) -> str:
     """Write the public README."""
-    head = ("part", "gaps", group or "documents")
-    cells = ((str(cell).replace("|", "\\|") for cell in row) for row in (head, ["---"] * len(head), *sizes))
+    table = Table([Column("part"), Column("gaps"), Column(group or "documents")], sizes)
     whole = "Each document is" if group is None else f"All items with the same `{group}` are"
     return "\n".join(
         [
-            f"{title}\n{'=' * len(title)}\n",
+            f"{recipe.title}\n{'=' * len(recipe.title)}\n",
             "Given a text with a gap, give a probability distribution over the words that may stand there.\n",
-            "".join(f"| {' | '.join(row)} |\n" for row in cells),
+            "".join(table.markdown()),
             "The data\n--------\n",
             "Each line of `in.tsv.xz` is a gap; its columns, split by TAB, are\n",
             *(f"* `{name}`" for name in columns),
@@ -368,7 +379,7 @@ def _challenge_page(
             f"{whole} in one part only, which a hash of the name chooses, so that new texts do not move old ones.\n",
             "Outputs\n-------\n",
             "An output has a line for each gap, as `river:0.5 road:0.2 :0.3`; the last entry is for all other words.",
-            f"Scored by {', '.join(f'`{metric}`' for metric in metrics)}: `geval -t dev-0`.\n",
+            f"Scored by {', '.join(f'`{metric}`' for metric in recipe.metrics)}: `geval -t dev-0`.\n",
         ]
     )
 

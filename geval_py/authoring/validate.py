@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from geval_py.errors import DataError, GevalError, MissingFileError, MissingPackageError, UsageError
 from geval_py.reading import challenge, compression, config, files, rewriting, splits
-from geval_py.reading.lines import LineReader, is_utf8, read_lines
+from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output
 from geval_py.scoring import evaluate
 from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.exact import is_class_line
 from geval_py.tables.numbers import exact
-from geval_py.text import named, shorten, visible
+from geval_py.text import named
 
 TOLERANCE = 1e-4
-MAX_FIRST_LINES, MIN_NUMBERS = 1000, 5  # by which a header in the data is known
-NO_VALUE = {"", "-", "?", "NA", "N/A", "null", "NULL", "None"}
 OLD_TRAIN_FILE = "train.tsv"
 OLD_TRAIN_WARNINGS = (  # GEval's words, but for a slip of the pen
     "WARNING: Found old-style train file `train.tsv`, whereas the same convention as in",
@@ -54,11 +51,18 @@ class Fault(NamedTuple):
         return "\n  ".join(filter(None, (self.message, place, self.detail)))
 
 
-def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], int | None]:
+class Text(NamedTuple):
+    """The faults of a text file in GEval's order, its lines (None for an unreadable one), and the first's columns."""
+
+    faults: Sequence[Fault]
+    lines: int | None = None
+    width: int = 0
+
+
+def check_text(path: str, *, columns: bool = False) -> Text:
     """Find faults of a text file: it is empty, or has carriage returns, spaces at line ends, or bytes not in UTF-8.
 
-    With ``columns``, all lines must have the same number of columns. Return the number of lines too, None if the file
-    cannot be read. The faults are in GEval's order, with the first line of each.
+    With ``columns``, all lines must have the same number of columns. A fault names the first line that has it.
     """
     lines = 0
     broken: dict[str, list[int]] = {_NO_UTF8: [], _CARRIAGE_RETURN: [], _SPACE_AT_END: []}  # the numbers of lines
@@ -67,21 +71,20 @@ def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], i
     try:
         with LineReader(splits.answers_at(path)) as reader:
             while block := reader.block():
-                is_suspect = b"\r" in block or b" \n" in block or not is_utf8(block)
-                for number, line in enumerate(block.split(b"\n")[:-1] if is_suspect or columns else (), lines + 1):
-                    widths.setdefault(line.count(b"\t") + 1, number)
-                    broken[_CARRIAGE_RETURN] += [number] if b"\r" in line else []
-                    broken[_SPACE_AT_END] += [number] if line.endswith(b" ") else []
+                for line in block.split(b"\n")[:-1]:
+                    lines += 1
+                    widths.setdefault(line.count(b"\t") + 1, lines)
+                    broken[_CARRIAGE_RETURN] += [lines] if b"\r" in line else []
+                    broken[_SPACE_AT_END] += [lines] if line.endswith(b" ") else []
                     try:
                         line.decode()
                     except UnicodeDecodeError as error:
-                        broken[_NO_UTF8].append(number)
+                        broken[_NO_UTF8].append(lines)
                         bad_byte = bad_byte or line[error.start]
-                lines += block.count(b"\n")
     except DataError as error:
-        return [Fault(str(error))], None
+        return Text([Fault(str(error))])
     if not lines:
-        return [Fault.of_files("Empty file", path)], 0
+        return Text([Fault.of_files("Empty file", path)], 0)
     faults = []
     for what, numbers in broken.items():
         if numbers:
@@ -90,11 +93,12 @@ def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], i
                 faults.append(Fault(what.format(bad_byte), path, place))
             else:
                 faults.append(Fault.of_files(what, path, detail=place))
-    if columns and len(widths) > 1:
-        (width, first), (other, second), *_ = widths.items()
+    (width, first), *others = widths.items()
+    if columns and others:
+        other, second = others[0]
         detail = f"line {first} has {width}, line {second} has {other}"
         faults.append(Fault.of_files("The file contains varying number of columns", path, detail=detail))
-    return faults, lines
+    return Text(faults, lines, width)
 
 
 def _score_faults(
@@ -111,10 +115,8 @@ def _score_faults(
             output = Output(perfect, OUTPUT_FILE, {})
             vocabulary = evaluate.vocabulary_for([scheme], task)
             evaluation = evaluate.evaluate_output(split, output, [scheme], vocabulary)
-        except DataError as error:
-            yield Fault(str(error))
         except GevalError as error:  # a missing package is of no file, so that it is said once
-            yield Fault(str(error), "" if isinstance(error, MissingPackageError) else expected)
+            yield Fault(str(error), "" if isinstance(error, DataError | MissingPackageError) else expected)
         else:
             value, best = evaluation.scores[0].value, metric.measure.best
             is_reachable = math.isfinite(best) and metric.answers != "shares"
@@ -153,54 +155,54 @@ def validate_challenge(directory: str, options: config.Task | None = None) -> tu
         return [Fault.of_files("No challenge directory", directory)], ()
     names = (config.CONFIG_FILE, rewriting.GITIGNORE_FILE, challenge.README_FILE)
     head = [os.path.join(directory, name) for name in names]
-    found: list[Fault | str] = [
-        Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)
-    ]
-    before = len(found)
-    task, schemes = _read_config(directory, options or config.Task(), found)
-    is_read = os.path.isfile(head[0]) and len(found) == before
+    faults = [Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
+    task, schemes, unread = _read_config(directory, options or config.Task())
     if task.selector is not None:
         raise UsageError(
             message=f"{named(head[0])} has --selector: parts of JSON lines are not validated, only scored"
         )
-    if (schemes or is_read) and not any(scheme.priority == 1 for scheme, _ in schemes):
-        found.append(Fault("No metric has priority 1"))
+    faults += unread
+    if (schemes or not unread) and os.path.isfile(head[0]) and not any(named.priority == 1 for named, _ in schemes):
+        faults.append(Fault("No metric has priority 1"))
     for path in filter(os.path.isfile, head):
-        found += text_faults(path)[0]
+        faults += check_text(path).faults
     with os.scandir(directory) as entries:
         folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     sets = sorted(name for name in folders if name.startswith(("dev-", "test-")))
     if not sets:
         expected = f"expected `{splits.DEV_SET}` and/or `{splits.HIDDEN_SET}` directory"
-        found.append(Fault(f"No directories with test data, {expected}", directory))
+        faults.append(Fault(f"No directories with test data, {expected}", directory))
     training = os.path.join(directory, splits.TRAINING_SET)
-    if os.path.isdir(training):
-        if files_named(training, OLD_TRAIN_FILE):
-            found += OLD_TRAIN_WARNINGS
-        else:
-            sets.append(splits.TRAINING_SET)
-    files: dict[str, list[str]] = {splits.INPUT_FILE: [], splits.EXPECTED_FILE: []}
-    for name in sets:
-        found += _set_faults(directory, name, task, schemes, files)
+    has_old_train = bool(files_named(training, OLD_TRAIN_FILE)) if os.path.isdir(training) else None
+    sets += [splits.TRAINING_SET] if has_old_train is False else []
+    headers: dict[str, tuple[str, int]] = {}  # by the file that they are for: the path, and the number of names
     for file, header in ((splits.INPUT_FILE, task.in_header), (splits.EXPECTED_FILE, task.out_header)):
         path = os.path.join(directory, header or "")
-        if header is not None:
-            found += _header_faults(path, files[file])
-        for items in files[file]:
-            found += _warnings_of_first_line(items, path if os.path.isfile(path) else None, file)
-    faults = dict.fromkeys(one for one in found if isinstance(one, Fault))
-    return list(faults), tuple(one for one in found if isinstance(one, str))
+        if header is not None and not os.path.isfile(path):
+            faults.append(Fault(str(MissingFileError(what=splits.NO_HEADER, path=path))))
+        elif header is not None:
+            text = check_text(path)
+            faults += text.faults
+            headers[file] = path, text.width
+            if text.lines and text.lines > 1:
+                detail = f"it has {text.lines}"
+                faults.append(
+                    Fault.of_files("A header is one line, with a name for each column", path, detail=detail)
+                )
+    for name in sets:
+        faults += _set_faults(directory, name, task, schemes, headers)
+    return list(dict.fromkeys(faults)), OLD_TRAIN_WARNINGS if has_old_train else ()
 
 
 def _read_config(
-    directory: str, options: config.Task, found: list[Fault | str]
-) -> tuple[config.Task, Sequence[evaluate.Named]]:
-    """Return the task and its metrics; a faulty config.txt adds to what was ``found``."""
-    task = config.Task(out_directory=directory)
+    directory: str, options: config.Task
+) -> tuple[config.Task, Sequence[evaluate.Named], Sequence[Fault]]:
+    """Return the task, its metrics, and the faults of config.txt."""
+    task, faults = config.Task(out_directory=directory), []
     try:
         task = config.config_task(directory)
     except DataError as error:
-        found.append(Fault(str(error)))
+        faults.append(Fault(str(error)))
     task = task.replace(
         metrics=(*task.metrics, *options.metrics),
         alt_metrics=(*task.alt_metrics, *options.alt_metrics),
@@ -210,14 +212,13 @@ def _read_config(
         input_file=None,
     )
     if not (task.metrics or task.alt_metrics):
-        return task, []
+        return task, [], faults
     try:
-        return task, evaluate.select_schemes(task)
+        return task, evaluate.select_schemes(task), faults
     except UsageError as error:
         if options.metrics or options.alt_metrics or options.select_metrics:
             raise
-        found.append(Fault(str(error), os.path.join(directory, config.CONFIG_FILE)))
-        return task, []
+        return task, [], [*faults, Fault(str(error), os.path.join(directory, config.CONFIG_FILE))]
 
 
 def files_named(folder: str, pattern: str) -> list[str]:
@@ -227,9 +228,13 @@ def files_named(folder: str, pattern: str) -> list[str]:
 
 
 def _set_faults(
-    directory: str, name: str, task: config.Task, schemes: Sequence[evaluate.Named], files: dict[str, list[str]]
+    directory: str,
+    name: str,
+    task: config.Task,
+    schemes: Sequence[evaluate.Named],
+    headers: Mapping[str, tuple[str, int]],
 ) -> Iterator[Fault]:
-    """Find the faults of a set; its inputs and answers are added to ``files``, by their usual names."""
+    """Find the faults of a set; ``headers`` are the path and the number of names, by the file that they are for."""
     folder = os.path.join(directory, name)
     lines: dict[str, int] = {}
     expected: list[str] = []
@@ -246,7 +251,6 @@ def _set_faults(
         except DataError as error:
             yield Fault(str(error))
             continue
-        files[file] += paths
         expected = paths if kind == "expected" else []
         if not paths:
             hint = _HIDDEN if kind == "expected" and name.startswith("test-") else ""
@@ -254,9 +258,14 @@ def _set_faults(
         elif len(paths) > 1:
             yield Fault.of_files(f"Too many {kind} files", *paths)
         else:
-            faults, counted = text_faults(paths[0], columns=columns)
-            lines |= {} if counted is None else {paths[0]: counted}
-            yield from faults
+            text = check_text(paths[0], columns=columns)
+            lines |= {} if text.lines is None else {paths[0]: text.lines}
+            yield from text.faults
+            header, width = headers.get(file, ("", text.width))
+            if 0 < width < text.width:  # GEval's own --init writes more names than columns for some metrics
+                detail = f"the header has {width}, line 1 has {text.width}"
+                what = "A header and a file differ in their columns"
+                yield Fault.of_files(what, header, paths[0], detail=detail)
     if len(set(lines.values())) == 2:
         yield Fault(
             "The number of lines in input and expected file is not the same",
@@ -267,60 +276,3 @@ def _set_faults(
         yield Fault.of_files("Output file/s detected", *outputs)
     if len(expected) == 1:
         yield from _score_faults(task, name, expected[0], schemes)
-
-
-def _header_faults(path: str, files: Sequence[str]) -> Iterator[Fault | str]:
-    """Yield the faults of a file with the header of some files, which GEval does not look at, and warnings.
-
-    GEval's own ``--init`` writes more names than columns for some metrics.
-    """
-    if not os.path.isfile(path):
-        yield Fault(str(MissingFileError(what=splits.NO_HEADER, path=path)))
-        return
-    faults, lines = text_faults(path)
-    yield from faults
-    if lines is not None and lines > 1:
-        yield Fault.of_files("A header is one line, with a name for each column", path, detail=f"it has {lines}")
-    width = _first_width(path)
-    for items in files:
-        if width is not None and (own := _first_width(items)) is not None and own != width:
-            detail = f"the header has {width}, line 1 has {own}"
-            fault = Fault.of_files("A header and a file differ in their columns", path, items, detail=detail)
-            yield from [fault] if own > width else (f"WARNING: {line}" for line in str(fault).split("\n"))
-
-
-def _warnings_of_first_line(path: str, header: str | None, file: str) -> Iterator[str]:
-    """Yield warnings if the first line alone is no number in some column: it may be a header."""
-    try:
-        names = None if header is None else next(read_lines(header), None)
-        name = names and names.split("\t")[0]
-        lines = read_lines(splits.answers_at(path), header=name)
-        first, *others = (line.split("\t") for line in islice(lines, MAX_FIRST_LINES))
-    except (DataError, ValueError):  # there may be no line
-        return
-    for column, field in enumerate(first):
-        fields = [line[column] for line in others if column < len(line)]
-        are_numbers = len(fields) >= MIN_NUMBERS and all(map(_is_number, fields))
-        if are_numbers and not _is_number(field) and field not in NO_VALUE:
-            option = "--in-header in-header.tsv" if file == splits.INPUT_FILE else "--out-header out-header.tsv"
-            name = f"`{visible(shorten(field))}`"
-            yield f"WARNING: {named(path)}: the first line has {name} where all others have numbers"
-            yield f"WARNING: If it is a header, move it to the file of a header, with {option} in config.txt"
-            return
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _first_width(path: str) -> int | None:
-    """Return the number of columns of the first line; None if there is none, or it cannot be read."""
-    try:
-        first = next(read_lines(splits.answers_at(path)), None)
-    except DataError:
-        return None
-    return None if first is None else first.count("\t") + 1

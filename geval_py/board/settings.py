@@ -32,6 +32,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from geval_py.board import strict_yaml
+from geval_py.board.intake.sources import MAX_BYTES, MAX_FILES
 from geval_py.errors import ConfigError, SchemeError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.files import naming
@@ -168,8 +169,8 @@ class Limits:
     ``listed`` is the number of entries that its folder or its repository may have, whether they are taken or not.
     """
 
-    bytes: Positive = 2_000_000_000
-    files: Positive = 200
+    bytes: Positive = MAX_BYTES
+    files: Positive = MAX_FILES
     listed: Positive = 10_000
     seconds: Positive = 60
     memory: Positive = 4_000_000_000

@@ -1,9 +1,9 @@
 """Fixes of lines and of whole output files, where a problem can be fixed without guessing.
 
 A line keeps its number, its words and their order; a number that does not change keeps its digits. These rules of
-:mod:`geval_py.checking.rules` have a fix: E112, E118, W201 (tiny overshoots), W202, W203, W204 (if a rest mass is
-given), W206, W207, W210 and W211. All but W201, W204 and W211 keep the loss of every word (E112: the loss of the line
-without its stray spaces; E118: with spaces for TABs). Fixing a fixed line again changes nothing.
+:mod:`geval_py.checking.rules` have a fix: E112, E118, W201 (tiny overshoots), W204 (if a rest mass is given), W210
+and W211. What GEval does anyway is left to it: it divides a line by its sum, and adds the entries of a repeated word.
+Fixing a fixed line again changes nothing.
 """
 
 from __future__ import annotations
@@ -11,17 +11,14 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 
 from geval_py.checking.rules import FLAG_RULES, RULES
-from geval_py.checking.targets import Target
-from geval_py.checking.word_checks import SAMPLED_LINES, find_subwords
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import files, rewriting, schemes, wordprobs
 from geval_py.reading.files import FORMAT_ENDINGS
-from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader, read_lines
+from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
 from geval_py.scoring.kernel import backends, reference
 from geval_py.text import named
 
@@ -36,115 +33,47 @@ def fix_line(
 ) -> tuple[str, frozenset[str]]:
     """Fix one line, without its line end; return the new line and the codes of the rules that were applied.
 
-    ``rest_mass``, in (0, 1), is given to the rest entry of a line that leaves no mass for other words. ``rules``
-    are the codes of the only rules to apply. A vector and a line of logarithms lose their stray spaces, nothing
-    else is changed; a malformed line loses them only if it is well formed without them. So does a line with an
-    entry that looks like two. Without W206, a line that repeats a word loses at most its stray spaces. A line
-    whose sum stays wrong because W202 or W203 is not selected is given no rest.
+    ``rest_mass``, in (0, 1), is given to the rest entry of a line that leaves no mass for other words; the words keep
+    their proportions. ``rules`` are the codes of the only rules to apply. A vector, a line of logarithms and a line
+    with an entry that looks like two lose their stray spaces, and nothing else is changed. A malformed line loses
+    them only if it is well formed without them.
 
     >>> fix_line("the:1.5e0  :1.5")
     ('the:1.5e0 :1.5', frozenset({'E112'}))
-    >>> fix_line("the:1 a:0 :1")[0]
-    'the:0.5 :0.5'
+    >>> fix_line("the:1.0 a:-1e-9 :0")[0]
+    'the:1.0 a:0 :0'
     >>> fix_line("the:1", rest_mass=0.01)
     ('the:0.99 :0.01', frozenset({'W204'}))
-    >>> fix_line("the:1 a:0 :1", rules=["W207"])[0]
-    'the:1 :1'
     """
     tidy = re.sub("  +", " ", text).strip(" ") if "E112" in rules else text
     try:
         line = wordprobs.parse_line(tidy)
     except MalformedLineError:
         return text, UNCHANGED
-    spaces = frozenset({"E112"}) if tidy != text else UNCHANGED
+    codes = frozenset({"E112"}) if tidy != text else UNCHANGED
     if line.words is None or any(map(reference.is_split, line.words)):  # which entries were meant is a guess
-        return tidy, spaces
-    masses, codes = _fix_entries(line.words, line.values, rest_mass if "W204" in rules else None, rules, tidy)
-    if not codes:
-        return tidy, spaces
-    numbers = _write_numbers(masses, tidy)
-    return " ".join(f"{word}:{number}" for word, number in zip(masses, numbers, strict=True)), spaces | codes
-
-
-def _fix_entries(
-    words: Sequence[str], values: Sequence[float], rest_mass: float | None, rules: Collection[str], text: str
-) -> tuple[dict[str, float], frozenset[str]]:
-    """Return the fixed mass of each word, in order, and the codes of the rules applied; without codes, no mass."""
-    selected, codes = frozenset(rules), UNCHANGED
-    if "W201" in selected and not wordprobs.are_probabilities(values) and wordprobs.is_overshoot(values):
-        values, codes = [min(max(value, 0.0), 1.0) for value in values], frozenset({"W201"})
-    masses: dict[str, float] = {}  # each word, the rest too, at its first place
-    for word, value in zip(words, values, strict=True):
-        masses[word] = masses.get(word, 0.0) + value
-    repetition = {"W206"} if len(masses) < len(words) else set()
-    if any(word and value == 0.0 for word, value in zip(words, values, strict=True)):
-        repetition.add("W207")
-    if not wordprobs.are_probabilities(values) or "W206" in repetition - selected:
-        return {}, UNCHANGED
-    total = wordprobs.sum_in_order(values)
-    if (_total(masses) < wordprobs.MIN_TOTAL) != (total < wordprobs.MIN_TOTAL):
-        return {}, UNCHANGED  # adding up rounds: it would be another distribution
-    off = _off_rule(total, masses, reference.numbers_of(text))
-    codes |= (repetition | off) & selected
-    masses = {word: mass for word, mass in masses.items() if mass or not word or "W207" not in selected}
-    if codes and not off:
-        # Another run would have to divide a line that was only added up: rounding explains less of a sum of fewer
-        # numbers, and a word above 1 would be read as a logarithm.
-        if max(masses.values()) > 1.0:
-            is_divided = "W202" in selected
-        else:
-            is_divided = bool(_off_rule(_total(masses), masses, _write_numbers(masses, text)) & selected)
-    else:
-        is_divided = bool(off) and off <= selected
-    if is_divided:
-        scaled = _scale(masses, 1.0, _total(masses))
-        if scaled is None:
-            return {}, UNCHANGED
-        masses = scaled
-    elif max(masses.values()) > 1.0:  # it would be read as a logarithm
-        return {}, UNCHANGED
-    elif not off <= selected:
-        return masses, codes
-    has_rest = masses.get(wordprobs.REST) or (wordprobs.REST not in masses and _total(masses) < wordprobs.MIN_TOTAL)
-    if rest_mass is not None and not has_rest:  # take it from all words in proportion
-        of_words = {word: mass for word, mass in masses.items() if word}
-        scaled = _scale(of_words, 1.0 - rest_mass, _total(of_words))
-        if scaled is not None:
-            return {**masses, **scaled, wordprobs.REST: rest_mass}, codes | {"W204"}
-    return masses, codes
-
-
-def _total(masses: Mapping[str, float]) -> float:
-    return wordprobs.sum_in_order(list(masses.values()))
-
-
-def _off_rule(total: float, masses: Mapping[str, float], numbers: Sequence[str]) -> frozenset[str]:
-    """Return the rule that a total breaks, W202 or W203; ``numbers`` are the numbers as written."""
-    above = total > 1.0 + wordprobs.TOLERANCE
-    if not above and not (wordprobs.REST in masses and total < wordprobs.MIN_TOTAL):
-        return UNCHANGED
-    if reference.is_explained(total, reference.rounding(numbers)):
-        return UNCHANGED
-    return frozenset({"W202" if above else "W203"})
-
-
-def _scale(masses: Mapping[str, float], factor: float, total: float) -> dict[str, float] | None:
-    """Return all masses times ``factor / total``; None if one became subnormal and so lost digits."""
-    scaled = {word: mass * factor / total for word, mass in masses.items()}
-    lost = any(mass > 0.0 and scaled[word] < sys.float_info.min for word, mass in masses.items())
-    return None if lost else scaled
-
-
-def _write_numbers(masses: Mapping[str, float], text: str) -> list[str]:
-    """Write each mass; one that did not change has the digits that it has in ``text``."""
-    written: dict[str, str] = {}
-    for token in text.split(" "):
-        word, _, number = token.rpartition(":")
-        written.setdefault(word, number)
-    return [
-        written[word] if word in written and float(written[word]) == mass else repr(mass).removesuffix(".0")
-        for word, mass in masses.items()
+        return tidy, codes
+    values = list(line.values)
+    if "W201" in rules and not wordprobs.are_probabilities(values) and wordprobs.is_overshoot(values):
+        values = [min(max(value, 0.0), 1.0) for value in values]
+        codes |= {"W201"}
+    entries = [
+        (word, token if value == before else f"{word}:{_write(value)}", value)
+        for word, token, before, value in zip(line.words, tidy.split(" "), line.values, values, strict=True)
     ]
+    total = wordprobs.sum_in_order(values)
+    is_full = total >= wordprobs.MIN_TOTAL or wordprobs.REST in line.words
+    has_rest = any(value for word, _, value in entries if word == wordprobs.REST)
+    if rest_mass is not None and "W204" in rules and is_full and not has_rest and wordprobs.are_probabilities(values):
+        shares = [(word, value, value * (1.0 - rest_mass) / total) for word, _, value in entries if word]
+        if not any(value and share < sys.float_info.min for _, value, share in shares):  # it would lose digits
+            tokens = [f"{word}:{_write(share)}" for word, _, share in shares]
+            return " ".join([*tokens, f":{_write(rest_mass)}"]), codes | {"W204"}
+    return " ".join(token for _, token, _ in entries), codes
+
+
+def _write(value: float) -> str:
+    return repr(value).removesuffix(".0")
 
 
 def fix_file(
@@ -160,8 +89,7 @@ def fix_file(
     The new file is written beside the original, with its compression and permissions, and then replaces it
     atomically. If there is nothing to fix, or ``write`` is false, nothing is written. Lines with bytes that are not
     UTF-8 lose at most their carriage returns; lines with a NUL (as in UTF-16) stay as they are. ``rules`` are the
-    codes of the only rules to apply; the other arguments are as for :func:`fix_line`. Where fragments of words seem
-    to have entries (W221), no repeated entries are merged (W206).
+    codes of the only rules to apply; the other arguments are as for :func:`fix_line`.
 
     Raises UsageError for standard input, an address, a file that is not regular (also a symbolic link, which leads to
     a file that was not named), and a file that was changed meanwhile or cannot be written; UnreadableFileError or
@@ -170,10 +98,6 @@ def fix_file(
     if files.name_of(path).endswith(FORMAT_ENDINGS):
         raise UsageError(message=f"Cannot fix {named(path)}: it is not TSV; `geval convert` writes it as TSV")
     original = rewriting.check_replaceable(path, verb="fix")
-    if "W206" in rules and "W221" in find_subwords(
-        Target(files.File(path)), [*islice(read_lines(path), SAMPLED_LINES)]
-    ):
-        rules = set(rules) - {"W206"}
     has_tabs = has_spaces = False  # whether TABs separate entries, and no line has a space (E118)
     if "E118" in rules:
         with LineReader(path) as reader:

@@ -77,20 +77,16 @@ def _point(code: str, text: str, *words: str) -> tuple[int, str, str]:
             return max(1, text.find("\ufffd") + 1), "\ufffd", "bytes that are not UTF-8, read as U+FFFD"
         case "W214":
             return 1, text, "only a rest: all words are equally likely"
-        case "W216":
-            advice = f"; did you mean {names[1]}?" if names[1:] else ""
-            return 1, words[0], f"the training set has no class {names[0]}{advice}"
         case "W217":
             return 1, "", "the line is empty"
-        case "W218":
-            message = f"{names[0]} is a certainty; if it is wrong, the score of the whole file is the worst"
-            return max(0, text.find(words[0])) + 1, words[0], message
+        case "W224":
+            return max(1, len(text)), "", words[0]
         case "W301":
             return 1, words[0], f"the expected word {names[0]} has probability 0: the loss is infinite"
-    return _point_at_entry(code, text, *words)
+    return _point_at_entry(code, text)
 
 
-def _point_at_entry(code: str, text: str, expected: str = "") -> tuple[int, str, str]:
+def _point_at_entry(code: str, text: str) -> tuple[int, str, str]:
     """Return as :func:`_point` the first entry with a problem, or what the line as a whole has."""
     words, values = wordprobs.parse_entries(text, 0)
     total, column = wordprobs.sum_in_order(values), 1
@@ -120,8 +116,6 @@ def _point_at_entry(code: str, text: str, expected: str = "") -> tuple[int, str,
                 return column, token, f"{name} stands at column {columns[word]} already; its entries add up"
             case "W207" if word != wordprobs.REST and value == 0:
                 return column, token, f"{name} has probability 0; leave it out"
-            case "W302" if word.casefold() == expected.casefold():
-                return column, token, f"`{visible(shorten(expected))}` is expected; this is another word"
         columns[word] = column
         column += len(token) + 1
     match code:
@@ -131,6 +125,4 @@ def _point_at_entry(code: str, text: str, expected: str = "") -> tuple[int, str,
         case "W204":
             message = "no probability is left for words that are not listed: if the answer is one of them, the loss"
             return len(text) + 1, "", f"{message} is infinite"
-        case "W302":
-            return 1, expected, f"`{visible(shorten(expected))}` is expected; the output has no capital anywhere"
     return 1, "", RULES_BY_CODE[code].summary

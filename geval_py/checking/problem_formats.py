@@ -1,7 +1,6 @@
 """The formats of a report of problems, and their registry: for people, and for programs that show code's problems.
 
-SARIF is version 2.1.0, https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html; GitLab's format is described
-at https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format.
+GitLab's format is described at https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format.
 """
 
 from __future__ import annotations
@@ -17,18 +16,12 @@ from typing import Any
 from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
 from geval_py.reading.files import format_ending
 from geval_py.tables.escapes import json_text
-from geval_py.tables.formats import Result
 from geval_py.tables.layout import fitted, picture
 from geval_py.tables.numbers import counted
-from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, link, visible
-from geval_py.version import REPOSITORY
 
 COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}
 MAX_LINES_IN_ANNOTATION = 20
-PLAIN_SPELLINGS = ("\\::", "##\\[")
-XML_SPELLINGS = ("&#58;:", "##&#91;")
-SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
 def as_text(report: Report, *, colour: bool = False, width: int | None = None, links: bool = False) -> str:
@@ -90,7 +83,6 @@ def as_json(report: Report) -> str:
             "version": report.version,
             "status": report.status,
             "files": report.files,
-            "uncounted": [output._asdict() for output in report.uncounted],
             "notes": report.notes,
             "problems": [problem_document(problem) for problem in report.problems],
         }
@@ -115,10 +107,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 
 
 def as_github(report: Report) -> str:
-    """Write a workflow command for each problem, at its first place, and for each output that is not counted.
-
-    GitHub shows ten of each kind in a step.
-    """
+    """Write a workflow command for each problem, at its first place; GitHub shows ten of each kind in a step."""
 
     def escaped(value: str) -> str:
         return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
@@ -138,103 +127,15 @@ def as_github(report: Report) -> str:
         )
         message = "\n".join(filter(None, (visible(place.message), extent, _what_to_do(rule, problem))))
         commands.append(f"::{rule.severity} {written}::{escaped(message)}\n")
-    commands += [f"::notice::{escaped(note)}\n" for note in report.uncounted_notes]
     return "".join(commands)
 
 
-def escape_commands(document: str, spellings: tuple[str, str] = PLAIN_SPELLINGS) -> str:
+def escape_commands(document: str) -> str:
     """Escape what GitHub's runner, which reads all that a job prints, would take for a command in a submission.
 
-    A command is `::name::` at the beginning of a line (after spaces) or `##[name]` anywhere; ``spellings`` replace
-    `::` and `##[`.
+    A command is `::name::` at the beginning of a line (after spaces) or `##[name]` anywhere.
     """
-    colons, brackets = spellings
-    return re.sub(r"(?m)^(\s*)::", lambda match: match[1] + colons, document).replace("##[", brackets)
-
-
-def as_junit(report: Report) -> str:
-    """Write JUnit XML in ASCII, as Jenkins and GitLab read it: a suite for each file, a case for each problem.
-
-    A file without problems has one passing case. Errors are failures; warnings are failures in a strict report.
-    """
-    from xml.etree.ElementTree import Element, SubElement, indent, tostring
-
-    root = Element("testsuites", name=report.command)
-    for path in report.paths:
-        shown = visible(path)
-        suite = SubElement(root, "testsuite", name=shown)
-        problems = [problem for problem in report.problems if problem.path == path]
-        if not problems:
-            SubElement(suite, "testcase", classname=shown, name="no problems", file=shown)
-        for problem in problems:
-            rule = problem.rule
-            name = f"{rule.code} {rule.name}"
-            case = SubElement(suite, "testcase", classname=shown, name=name, file=shown)
-            summary = ": ".join(filter(None, (visible(problem.summary), _extent(problem))))
-            places = [f"{_position(path, place)}: {visible(place.message)}" for place in problem.places]
-            if report.strict or rule.severity == "error":
-                outcome = SubElement(case, "failure", type=rule.code, message=summary)
-            else:
-                outcome = SubElement(case, "system-out")
-            outcome.text = "\n".join([summary, *places, _what_to_do(rule, problem)])
-    for element in (root, *root):
-        element.set("tests", str(len(element.findall(".//testcase"))))
-        element.set("failures", str(len(element.findall(".//failure"))))
-        element.set("errors", "0")
-    indent(root)
-    document = tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii")
-    return escape_commands(document, XML_SPELLINGS) + "\n"
-
-
-def as_sarif(report: Report) -> str:
-    """Write SARIF 2.1.0 for code scanning: a result for each place; one for the file if a problem has no place.
-
-    The address of a file is relative if its path is.
-    """
-    from urllib.parse import quote
-
-    rules = [
-        {
-            "id": rule.code,
-            "name": rule.name,
-            "shortDescription": _message(rule.summary),
-            "fullDescription": _message(rule.why),
-            "help": _message(_what_to_do(rule)),
-            "helpUri": rule.address,
-            "defaultConfiguration": {"level": rule.severity},
-        }
-        for rule in report.rules
-    ]
-    results = []
-    for problem in report.problems:
-        lines = f" ({_extent(problem)} in all)" if problem.count > 1 else ""
-        path = problem.path
-        try:  # bytes that are not UTF-8 are percent-encoded as they are
-            uri = quote(path, errors="surrogateescape")
-        except UnicodeEncodeError:
-            uri = quote(path, errors="surrogatepass")
-        uri = f"file:///{uri.lstrip('/')}" if os.path.isabs(path) else uri
-        for place in places_of(problem):
-            location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
-            if place.line:
-                location["region"] = {"startLine": place.line, "startColumn": max(1, place.column)}
-            results.append(
-                {
-                    "ruleId": problem.rule.code,
-                    "ruleIndex": report.rules.index(problem.rule),
-                    "level": problem.rule.severity,
-                    "message": _message(place.message + lines),
-                    "locations": [{"physicalLocation": location}],
-                }
-            )
-    driver = {"name": "geval-py", "version": report.version, "informationUri": REPOSITORY, "rules": rules}
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    return json_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
-
-
-def _message(message: str) -> dict[str, str]:
-    """Write a message: braces are doubled (3.11.5), and `[words](address)` is no link (3.11.6)."""
-    return {"text": visible(message).replace("{", "{{").replace("}", "}}").replace("](", "\\](")}
+    return re.sub(r"(?m)^(\s*)::", r"\1\\::", document).replace("##[", "##\\[")
 
 
 def as_gitlab(report: Report) -> str:
@@ -270,8 +171,6 @@ FORMATS: dict[str, Callable[[Report], str]] = {
     "json": as_json,
     "github": as_github,
     "gitlab": as_gitlab,
-    "sarif": as_sarif,
-    "junit": as_junit,
 }
 
 
@@ -296,20 +195,7 @@ def render(report: Report, name: str, *, colour: bool = False, width: int | None
     """Write a report in a format, a key of FORMATS; only text has colours and links, and fits into a ``width``."""
     if name == "text":
         return as_text(report, colour=colour, width=width, links=links)
-    return FORMATS[name](from_root(report) if name in ("github", "gitlab", "sarif", "junit") else report)
-
-
-def statistics(report: Report) -> Result:
-    """Return how many lines have a problem, by rule, the most frequent first."""
-    counts: Counter[Rule] = Counter()
-    for problem in report.problems:
-        counts[problem.rule] += problem.count
-    names = ("count", "rule", "name", "severity", "fixable")
-    rows = [(count, rule.code, rule.name, rule.severity, rule.fixable) for rule, count in counts.most_common()]
-    document = {"status": report.status, "rules": [dict(zip(names, row, strict=True)) for row in rows]}
-    fixable = Column("fixable", write=lambda fixable: "yes" if fixable else "")
-    people = Table([*named_columns(names[:-1]), fixable], rows)
-    return Result(document, people, lines=[report.summary])
+    return FORMATS[name](from_root(report) if name in ("github", "gitlab") else report)
 
 
 def _extent(problem: Problem) -> str:

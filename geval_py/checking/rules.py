@@ -12,7 +12,7 @@ from geval_py.scoring import kernel
 from geval_py.tables.escapes import html_text
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Table, named_columns
-from geval_py.text import named, visible
+from geval_py.text import visible
 from geval_py.version import DOCUMENTATION, __version__
 
 Severity: TypeAlias = Literal["error", "warning"]
@@ -84,6 +84,7 @@ class Problem:
     fix: str = ""
 
 
+MULTIPLY = "multiply each number by 0.693147 (ln 2)"
 RULES = (
     Rule(
         "E101", "missing-output", "there is no output, or it cannot be read",
@@ -117,11 +118,6 @@ RULES = (
         "E106", "not-text", "the file is not UTF-8 text, so none of its lines can be read",
         "GEval says `Unexpected data` at line 1.",
         "Save it as UTF-8 text; in Python, open(path, \"w\", encoding=\"utf-8\", newline=\"\\n\").",
-    ),
-    Rule(
-        "E107", "misplaced-output", "an output is in the submission's folder, beside a test set without one",
-        "Only outputs in the test set's folder are scored: GEval says `No file with the test results` and stops.",
-        "Move it into the folder of its test set, such as dev-0.",
     ),
     Rule(
         "E108", "wrong-format", "the output is not in the format that its ending names",
@@ -185,6 +181,16 @@ RULES = (
         has=kernel.FAR_ABOVE_ONE, lacks=kernel.ALL_ZERO,
     ),
     Rule(
+        "W107", "set-without-output", "a test set of the challenge has no output",
+        "A board takes the submission, and it has no score for this test set.",
+        "Write an output for it, or name the test sets to check with -t.",
+    ),
+    Rule(
+        "W108", "lines-not-counted", "the number of lines is not known, so that too few or too many pass",
+        "There is no in.tsv and no expected.tsv with which the output could be compared.",
+        "Name the test set with --challenge and --test-name (-t), or the number of lines with --lines.",
+    ),
+    Rule(
         "W201", "read-as-logs", "a number outside [0,1] makes GEval read the whole line as logarithms",
         "Every number of the line is then the logarithm of a probability: 0.5 counts as e^0.5, and all are rescaled.",
         "Write probabilities from 0 to 1. --fix fixes numbers that are outside this range by at most 1e-6.",
@@ -195,7 +201,7 @@ RULES = (
         "GEval divides the line by its sum without a message. Rounding explains half a unit in the last place of "
         "each number with decimals, and 1e-8 for the sum.",
         "Divide by the sum before writing.",
-        has=kernel.ABOVE_ONE, lacks=kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR, fixable=True,
+        has=kernel.ABOVE_ONE, lacks=kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR,
     ),
     Rule(
         "W203", "sum-below-one", "the sum with the rest entry is less than one, and rounding does not explain it",
@@ -204,7 +210,6 @@ RULES = (
         "1e-8 for the sum.",
         "If other words should get the missing probability, add it to the rest entry.",
         has=kernel.HAS_REST | kernel.BELOW_ONE, lacks=kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR,
-        fixable=True,
     ),
     Rule(
         "W204", "no-rest-mass", "no probability is left for other words",
@@ -225,13 +230,13 @@ RULES = (
         "W206", "repeated-word", "a word occurs more than once on the line",
         "GEval adds the probabilities of its entries.",
         "Write each word once, with its total probability.",
-        has=kernel.REPEATED, fixable=True,
+        has=kernel.REPEATED,
     ),
     Rule(
         "W207", "zero-entry", "an entry has the probability 0",
         "The entry has no effect: its word gets a share of the rest, like any word that is not listed.",
         "Leave the entry out, or write more digits if the probability was rounded to 0.",
-        has=kernel.ZERO_ENTRY, lacks=kernel.LOGARITHMS, fixable=True,
+        has=kernel.ZERO_ENTRY, lacks=kernel.LOGARITHMS,
     ),
     Rule(
         "W208", "odd-character", "a word contains a no-break space, a control character or a byte order mark",
@@ -239,7 +244,7 @@ RULES = (
         "Use word.strip() in Python, and remove such characters inside words.",
     ),
     Rule(
-        "W209", "wrong-separator", "two entries seem to be separated by a comma, a semicolon or a TAB",
+        "W209", "wrong-separator", "two entries seem to be separated by a comma, a semicolon, a bar or a TAB",
         "Only a space separates entries: GEval reads both as one entry with a long word.",
         "Separate entries by one space. A line is the guess for one gap and has no columns.",
         has=kernel.SEPARATOR,
@@ -279,19 +284,9 @@ RULES = (
         "Write the output without a header.",
     ),
     Rule(
-        "W216", "unknown-class", "a class does not occur in the training set",
-        "Classes are compared exactly, so a misspelt class is always wrong.",
-        "Write classes exactly as in train/expected.tsv.",
-    ),
-    Rule(
         "W217", "empty-text", "a line is empty, and the challenge's metric is not for word gaps",
         "It is scored as a line without words, classes or labels.",
         "Write a line for each item. Leave a line empty only if that is your answer.",
-    ),
-    Rule(
-        "W218", "certainty", "a probability is 0 or 1, and the challenge's metric is logarithmic",
-        "A single such line that is wrong makes the score of the whole file 0 (Likelihood) or infinite (LogLoss).",
-        "Clip the probabilities, for example to [0.001, 0.999].",
     ),
     Rule(
         "W219", "subword-marks", "many lines have words with marks of a subword tokenizer, as in `Ġthe` or `##ing`",
@@ -301,17 +296,11 @@ RULES = (
         "transformers.",
     ),
     Rule(
-        "W220", "special-token", "there is an entry for a special token of a model, such as `<unk>` or `[SEP]`",
+        "W220", "special-token",
+        "there is an entry for a special token or markup of a model, such as `<unk>`, `<think>` or `**`",
         "It is read as a word, so its probability is wasted. Tokens that also occur in the training set are "
         "allowed.",
         "Leave special tokens out, and add their probability to the rest.",
-    ),
-    Rule(
-        "W221", "word-and-fragment", "a word has two entries on a line, and one of them seems to be for a fragment",
-        "A subword tokenizer has two tokens such as `Ġthe` and `the`: one is a word, the other a piece of other "
-        "words. Without their marks, they are spelt the same. They are recognised by their marks or, on lines that "
-        "repeat words, by a probability that is usually at most a fifth of the other's.",
-        "Leave out the fragments before you write the words.",
     ),
     Rule(
         "W222", "row-numbers", "each line begins with its number and a TAB",
@@ -321,8 +310,21 @@ RULES = (
     Rule(
         "W223", "base-two", "the numbers look like logarithms to base 2",
         "GEval reads them as natural logarithms. The probabilities then sum to less than 1, and are divided by "
-        "their sum.",
-        "Multiply each number by 0.693147 (ln 2).",
+        "their sum. A vector of them can even have a better score than it should.",
+        f"Multiply{MULTIPLY[8:]}.",
+    ),
+    Rule(
+        "W224", "wrong-number-of-tags", "a line has another number of tags than its answer",
+        "The tags that are missing are wrong, even if the score does not show it: without its last tags, a line with "
+        "all entities has the best BIO-F1. A model that cuts off long texts is a usual cause.",
+        "Write a tag for each word of the text.",
+        needs_answers=True,
+    ),
+    Rule(
+        "W225", "unread-columns", "the answers have columns that the metric does not compare",
+        "A metric of numbers, such as RMSE, reads each line up to the first TAB.",
+        "Make a challenge of each column, or choose a metric that reads all.",
+        needs_answers=True,
     ),
     Rule(
         "W301", "impossible-word", "the expected word has the probability 0, so the loss is infinite",
@@ -331,17 +333,11 @@ RULES = (
         needs_answers=True,
     ),
     Rule(
-        "W302", "case-mismatch", "many expected words are listed in another case, or the output has no capitals",
-        "Words are compared exactly: a word in lower case does not match its capitalised form. The rule needs one "
-        "such line in twenty, because on fewer lines it happens to every model.",
-        "Do not change the training text to lower case, or list both forms.",
-        needs_answers=True,
-    ),
-    Rule(
-        "W303", "no-known-label", "no label of the output is among the answers",
-        "No line can be right. The rule applies if few different labels are the answers of many lines. If a test "
-        "set has no answers, those of the training set are used.",
-        "Write the labels as in the answers, not their numbers or probabilities.",
+        "W302", "other-spelling", "answers are listed only in another spelling, such as another case or encoding",
+        "Words are compared exactly: `caf\\xe9`, `cafe` and `Café` do not match `café`. The rule compares the first "
+        "200 lines. A spelling that may be a word itself, as in another case, needs one line in twenty, because on "
+        "fewer lines it happens to every model.",
+        "Write words as in the answers.",
         needs_answers=True,
     ),
     Rule(
@@ -349,6 +345,21 @@ RULES = (
         "With 1024 buckets, `:1` has a loss of ln 1024 and a perplexity of 1024. The rule is checked only if there "
         "is no other problem.",
         "Write lines in the order of in.tsv, words as in expected.tsv, and more probability for the rest.",
+        needs_answers=True,
+    ),
+    Rule(
+        "W305", "misplaced-lines", "the lines fit other answers than theirs",
+        "The first 100 lines are compared with their answers and with those of other lines: shifted by up to three "
+        "lines, in reverse order, in the order of 2, 4 or 8 workers. The rule is also broken by batches that repeat "
+        "the batch before, by one guess for all lines of a batch, and by lines that are the answers themselves.",
+        "Write one line for each line of in.tsv, in the same order.",
+        needs_answers=True,
+    ),
+    Rule(
+        "W306", "other-line-numbers", "vectors fit other seeds of the hash than the line numbers",
+        "The bucket of a word is its hash with the line's number as the seed, and lines are counted from 1. The "
+        "rule compares the first lines.",
+        "Hash the words of line n with the seed n, or write `word:probability` entries.",
         needs_answers=True,
     ),
 )  # fmt: skip
@@ -360,7 +371,6 @@ READ_FORMATS = (  # the remedy for an output that cannot be read
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
 FLAG_RULES = tuple(rule for rule in RULES if rule.has or rule.lacks)
 UNREADABLE = frozenset({"E101", "E105", "E106", "E108"})  # broken by a file that cannot be read
-COUNTED = frozenset({"E103", "E104"})  # need the number of items
 
 
 def find_rule(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND) -> Rule:
@@ -383,7 +393,7 @@ def select_rules(
     selected, or an unreadable file would pass, unless one is ignored by its whole code or name. Raises UsageError.
 
     >>> sorted(select_rules(["no-guess", "w3"], ignore=["E106", "E1"]))
-    ['E101', 'E105', 'E108', 'W214', 'W301', 'W302', 'W303', 'W304']
+    ['E101', 'E105', 'E108', 'W214', 'W301', 'W302', 'W304', 'W305', 'W306']
     """
 
     def codes_of(names: Iterable[str]) -> Iterator[str]:
@@ -413,28 +423,20 @@ def file_problem(
     return Problem(rule, path, 1, share, message, (place,), fix)
 
 
-class Uncounted(NamedTuple):
-    """An output whose number of lines could not be compared with the number of items, and the reason."""
-
-    path: str
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The result of checking files.
 
     ``problems`` are in order of files, then of the table of rules. ``unreadable`` holds the errors of the test sets'
-    files that could not be read; the rules that need them were not checked. ``uncounted`` are the outputs that may
-    have too few lines, or too many. ``notes`` say what is not known of the challenge. ``strict``: warnings too make
-    the status 1. ``rules`` is the table of the rules that were checked, ``command`` the command that checked them.
+    files that could not be read; the rules that need them were not checked. ``notes`` say what is not known of the
+    challenge. ``strict``: warnings too make the status 1. ``rules`` is the table of the rules that were checked,
+    ``command`` the command that checked them.
     """
 
     version: str = __version__
     files: tuple[str, ...]
     problems: tuple[Problem, ...]
     unreadable: tuple[DataError, ...] = ()
-    uncounted: tuple[Uncounted, ...] = ()
     notes: tuple[str, ...] = ()
     strict: bool = False
     rules: tuple[Rule, ...] = RULES
@@ -444,15 +446,6 @@ class Report:
     def paths(self) -> list[str]:
         """The files that were checked, and what else a problem is of."""
         return list(dict.fromkeys([*self.files, *(problem.path for problem in self.problems)]))
-
-    @property
-    def uncounted_notes(self) -> list[str]:
-        """A sentence for each output in ``uncounted``, without a full stop."""
-        return [
-            f"cannot check the number of lines of {named(output.path)}: {output.reason}; name the test set with "
-            "--challenge and --test-name (-t)"
-            for output in self.uncounted
-        ]
 
     @property
     def summary(self) -> str:

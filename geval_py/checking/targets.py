@@ -21,31 +21,31 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.reading import compression, config, files, wordprobs
+from geval_py.reading import config, files, wordprobs
 from geval_py.reading.files import ANSWERS_ALONE, File
 from geval_py.reading.lines import LineReader, decode_lines, first_name
-from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, find_outputs
+from geval_py.reading.outputs import OUTPUT_FILE, advice_on_names, find_outputs, output_at
 from geval_py.reading.preparation import Preparation
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.splits import (
+    DEV_SET,
     EXPECTED_FILE,
     INPUT_FILE,
     OUT_HEADER_FILE,
     TRAINING_SET,
     answers_at,
     find_answers,
+    holds_data,
+    is_set_name,
     outputs_named,
     read_header,
+    sets_in,
 )
 from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.base import Metric
-from geval_py.text import named, natural_order, nearest, some_of, visible
+from geval_py.text import named, nearest, some_of, visible
 
 MAX_FIRST_LINES = 1000  # of an output or of answers, which show what its lines are where no option does
-DATA_FILES = frozenset(
-    name + end for name in (INPUT_FILE, EXPECTED_FILE) for end in ("", *compression.COMPRESSED_ENDINGS)
-)
-SUBMITTED = ("dev-", "test-")  # the beginnings of the names of test sets
 CANNOT_BE_READ = "what there is of its test set cannot be read"
 _NO_OUTPUT = "there is no output for this test set"
 
@@ -64,6 +64,7 @@ class Target(NamedTuple):
     ``reader`` is a metric that cannot read vectors, ``pointless`` are the rules without a meaning for the metrics.
     A vector has a number for each of 2 to the power of ``bits`` buckets.
     ``challenge`` is the folder of the options, ``notes`` say what is not known of them, and what is checked instead.
+    ``shown`` is the name of an output that is a copy of another one; ``lines`` replace those of a missing test set.
     """
 
     file: File
@@ -85,11 +86,18 @@ class Target(NamedTuple):
     pointless: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     bits: int = DEFAULT_BITS
+    shown: str = ""
+    lines: int | None = None
 
     @property
     def output(self) -> str:
         """The output as it was named."""
         return self.file.name
+
+    @property
+    def name(self) -> str:
+        """The name of the output in reports."""
+        return self.shown or self.output
 
     @property
     def is_of_words(self) -> bool:
@@ -103,18 +111,26 @@ class Target(NamedTuple):
 
 
 def find_targets(
-    paths: Sequence[str], challenge: str | None = None, tests: Sequence[str] = (), metrics: Sequence[str] = ()
+    paths: Sequence[str],
+    challenge: str | None = None,
+    tests: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    lines: int | None = None,
 ) -> Iterator[Target | Problem]:
     """Yield the outputs to check, and a problem for each one that is missing.
 
-    A path is an output, a test set's folder, or a submission's folder with dev-* and test-* folders (only those in
-    ``tests``, if any are named). With ``tests``, an output is looked for in their folders first, and may have a name
-    as for :func:`geval_py.reading.splits.outputs_named`. ``challenge`` is the folder with the answers and inputs: by
-    default the submission's folder, or the one above an output's folder. ``metrics`` replace the challenge's.
+    A path is an output, a test set's folder, or a submission: a folder or an archive, in which only the test sets
+    ``tests`` count, if any are named. With ``tests``, an output is looked for in their folders first, and may have a
+    name as for :func:`geval_py.reading.splits.outputs_named`. ``challenge`` is the folder with the answers and
+    inputs: by default the submission's, the one above an output's folder, or the current one. ``metrics`` replace the
+    challenge's. ``lines`` is the number of lines of outputs for which there are no answers and no input. The copies
+    of an archive's members are removed when the next path is asked for.
 
     Raises UsageError for a folder that is no challenge, for an output of several test sets, and if standard input
     would be read twice; SchemeError for a metric.
     """
+    from geval_py.board.intake.identity import is_archive
+
     for scheme in config.checked_schemes(metrics):
         find_metric(scheme.metric)
     if paths.count(files.STANDARD_INPUT) > 1:
@@ -122,19 +138,43 @@ def find_targets(
     if challenge is not None:
         _check_challenge(challenge, tests)
     for path in paths:
-        if challenge is None and os.path.isdir(path) and test_sets(path):
-            _check_challenge(path, tests)
-        if not os.path.isdir(path):
-            targets = _output_targets(path, challenge, tests)
-        elif _outputs_in(path) and not (
-            any(os.path.isdir(os.path.join(path, test)) for test in tests) if tests else _folders_in(path, SUBMITTED)
-        ):
+        if os.path.isdir(path) and _is_test_set(path):
             test_set = _test_set_of(os.path.abspath(path), challenge, _only_one(tests, path))
-            targets = _folder_targets(path, path, *test_set)
+            targets = _folder_targets(path, *test_set)
+        elif os.path.isdir(path) or (is_archive(path) and os.path.isfile(path)):
+            targets = _submission_targets(path, challenge, tests)
         else:
-            targets = _submission_targets(path, challenge or path, tests)
+            targets = _output_targets(path, challenge, tests)
         for target in targets:
-            yield with_options(target, metrics) if isinstance(target, Target) else target
+            if isinstance(target, Target):
+                target = with_options(target._replace(lines=lines), metrics)
+            yield target
+
+
+def _submission_targets(
+    path: str, challenge: str | None = None, tests: Sequence[str] = ()
+) -> Iterator[Target | Problem]:
+    """Yield the outputs that a board takes of a folder or an archive, and a problem if it takes none of them."""
+    from geval_py.board.intake.receiving import user_submission
+    from geval_py.board.submission import RejectedError
+
+    challenge, sets = challenge_and_tests(path, challenge)
+    if sets:
+        _check_challenge(challenge, tests)
+    is_folder = os.path.isdir(path)
+    try:
+        with user_submission(path, tests or sets) as (selection, paths):
+            notes = tuple(f"{visible(path)}: {note}" for note in selection.notes)
+            for output in selection.outputs:
+                shown = "" if is_folder else os.path.join(path, output.file)
+                file = output_at(paths[output.file]).file
+                yield _with_test_set(file, challenge, output.test)._replace(shown=shown, notes=notes)
+            with_output = {output.test for output in selection.outputs}
+            for test in selection.tests:
+                if test not in with_output:
+                    yield file_problem(RULES_BY_CODE["W107"], os.path.join(path, test, OUTPUT_FILE), _NO_OUTPUT)
+    except RejectedError as error:
+        yield _missing(path, error)
 
 
 def _missing(path: str, reason: str | DataError) -> Problem:
@@ -152,30 +192,6 @@ def _only_one(tests: Sequence[str], path: str) -> str | None:
     return tests[0] if tests else None
 
 
-def _outputs_in(folder: str) -> tuple[Output, ...]:
-    """Return the outputs that lie in a folder itself, faulty ones too; none if it cannot be read."""
-    try:
-        return tuple(output for output in find_outputs(folder) if output.name != OUT_HEADER_FILE)
-    except UnreadableFileError:
-        return ()
-
-
-def _fault_of(output: Output, submission: str | None) -> Problem | None:
-    """Return the problem of an output that is not read; one in a ``submission`` is a file inside of it."""
-    if output.fault is not None:
-        return _missing(output.path, output.fault)
-    if submission is None:
-        return None
-    if not files.is_address(output.path):
-        root = os.path.realpath(submission)
-        if os.path.commonpath([os.path.realpath(output.path), root]) != root:
-            return _missing(output.path, "a link that leads outside of the submission; it is not followed")
-    if not os.path.isfile(output.path):
-        problem = _missing(output.path, f"it is {'a folder' if os.path.isdir(output.path) else 'not a regular file'}")
-        return replace(problem, fix="Rename it, or write the output to a file of this name.")
-    return None
-
-
 def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> Iterator[Target | Problem]:
     """Yield the outputs that a path stands for or, in each of the named test sets, a name."""
     seen: set[str] = set()
@@ -191,8 +207,8 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
             yield replace(problem, fix="Check the path.") if is_missing else problem
             continue
         for output in outputs:
-            if fault := _fault_of(output, base if os.path.dirname(output.path) == folder else None):
-                yield fault
+            if output.fault is not None:
+                yield _missing(output.path, output.fault)
                 continue
             if output.path in seen:
                 _only_one(tests, output.path)
@@ -213,61 +229,34 @@ def _no_such_file(path: str) -> str:
     close = nearest(name, files.names_in(folder)) if is_there else None
     if close:
         return f"there is no such file; did you mean {visible(close)}?"
-    if path == name and "." not in name and (sets := test_sets(os.curdir)):
+    if path == name and "." not in name and (sets := _test_sets(os.curdir)):
         return f"there is no such file; an output's short name needs its test set: -t {visible(sets[0])}"
     return "there is no such file"
 
 
-def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iterator[Target | Problem]:
-    """Yield the outputs in a submission's folder, and those beside the folders of test sets without one (E107)."""
-    try:
-        names = tests or sorted(
-            {*_folders_in(path, SUBMITTED), *_folders_in(challenge, SUBMITTED)}, key=natural_order
-        )
-    except UnreadableFileError as error:
-        yield _missing(error.path, error)
-        return
-    if not names:
-        problem = _missing(os.path.join(path, OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder")
-        yield replace(problem, fix="Run it in the challenge's folder, or name that folder: geval check DIR.")
-    missing, there = [], [name for name in names if _outputs_in(os.path.join(path, name))]
-    for name in names:
-        for target in _folder_targets(os.path.join(path, name), path, challenge, name):
-            if isinstance(target, Problem) and target.summary.startswith(_NO_OUTPUT):
-                missing.append(name)
-                if there:
-                    fix = f"{target.rule.fix} To check {visible(there[0])} alone, add -t {visible(there[0])}."
-                    target = replace(target, fix=fix)
-            yield target
-    if missing and not holds_data(path):
-        are_several = len(missing) > 1
-        folders, lack = ("the folders", "which have") if are_several else ("the folder", "which has")
-        message = f"it lies beside {folders} {visible(' and '.join(missing))}, {lack} no output, and is not scored"
-        yield from (file_problem(RULES_BY_CODE["E107"], output.path, message) for output in _outputs_in(path))
-
-
-def _folder_targets(
-    folder: str, submission: str, challenge: str, test: str | None, doubt: str = ""
-) -> Iterator[Target | Problem]:
+def _folder_targets(folder: str, challenge: str, test: str | None, doubt: str) -> Iterator[Target | Problem]:
     """Yield the outputs in a folder, or a problem that names the files which only lack an output's ending."""
     try:
-        outputs = find_outputs(folder) if files.find_file(folder) == folder else ()
+        outputs = find_outputs(folder)
     except DataError as error:
-        yield _missing(error.path, error)
+        yield _missing(folder, error)
         return
     if not outputs:
-        names = files.names_in(folder, "file") if os.path.isdir(folder) else []
-        advice = advice_on_names(name for name in names if name != OUT_HEADER_FILE)
+        advice = advice_on_names(files.names_in(folder, "file"))
         yield _missing(os.path.join(folder, OUTPUT_FILE), f"{_NO_OUTPUT}; {advice}" if advice else _NO_OUTPUT)
     for output in outputs:
-        yield _fault_of(output, submission) or _with_test_set(output.file, challenge, test, doubt)
+        yield (
+            _missing(output.path, output.fault)
+            if output.fault
+            else _with_test_set(output.file, challenge, test, doubt)
+        )
 
 
-def _with_test_set(output: File, challenge: str, test: str | None, doubt: str) -> Target:
+def _with_test_set(output: File, challenge: str, test: str | None, doubt: str = "") -> Target:
     """Return the target of an output, with the answers and the input of its test set, or why that is unknown."""
-    target = Target(output, challenge, without_count=doubt)
+    target = Target(output, challenge)
     if test is None:
-        return target
+        return target._replace(without_count=doubt)
     folder = os.path.join(challenge, test)
     paths: dict[str, File | None] = {EXPECTED_FILE: None, INPUT_FILE: None}
     unreadable: list[DataError] = []
@@ -287,10 +276,32 @@ def _with_test_set(output: File, challenge: str, test: str | None, doubt: str) -
         input=inputs,
         without_count=CANNOT_BE_READ if unreadable else nothing,
         unreadable=tuple(unreadable),
+        notes=(f"{named(output.name)}: {doubt}",) if doubt else (),
     )
 
 
 # The folders of challenges and submissions
+
+
+def challenge_and_tests(path: str, challenge: str | None = None) -> tuple[str, list[str]]:
+    """Return the challenge of a submission, if none is named itself or the current folder, and its test sets."""
+    challenge = challenge or next((place for place in (path, os.curdir) if _test_sets(place)), path)
+    return challenge, _test_sets(challenge)
+
+
+def _test_sets(challenge: str) -> list[str]:
+    """Return the names of the sets that a board scores, first those with hidden answers."""
+    try:
+        names = [name for name in sets_in(challenge) if not name.startswith(TRAINING_SET)]
+    except UnreadableFileError:
+        return []
+    return sorted(names, key=lambda name: not name.startswith("test"))
+
+
+def _is_test_set(folder: str) -> bool:
+    """Whether a folder is that of a test set, by its name or by its files, and not a challenge or a submission."""
+    is_named = is_set_name(os.path.basename(os.path.abspath(folder)))
+    return (is_named or holds_data(folder)) and not _test_sets(folder)
 
 
 def _test_set_of(
@@ -298,20 +309,21 @@ def _test_set_of(
 ) -> tuple[str, str | None, str]:
     """Return the challenge and the test set that an output in a folder (None: no folder) is for.
 
-    The challenge and the test set may be named. The test set is None if it is not known, and the last value says why.
+    The challenge and the test set may be named. The last value says why the test set is not known, None, or how it
+    was chosen.
     """
     if test is not None:
         places = [os.curdir] if folder is None else [os.path.dirname(folder), folder, os.curdir]
         with_test = (place for place in places if holds_data(os.path.join(place, test)))
         return challenge or next(with_test, places[0]), test, ""
-    name = None if folder is None else os.path.basename(folder)
-    if challenge is None:
-        if folder is not None and (holds_data(folder) or not test_sets(folder)):
-            return os.path.dirname(folder), name, ""
-        challenge = folder or os.curdir
-    sets = test_sets(challenge)
-    if name in sets or len(sets) == 1:
-        return challenge, name if name in sets else sets[0], ""
+    if challenge is None and folder is not None and not _test_sets(folder):
+        return os.path.dirname(folder), os.path.basename(folder), ""
+    challenge = challenge or folder or os.curdir
+    sets, name = _test_sets(challenge), os.path.basename(folder or "")
+    if name in sets:
+        return challenge, name, ""
+    if len(sets) == 1:
+        return challenge, sets[0], f"compared with {named(os.path.join(challenge, sets[0]))}, the only test set"
     doubt = f"it may belong to {visible(' or '.join(sets))}" if sets else f"`{visible(challenge)}` has no test set"
     return challenge, None, doubt
 
@@ -330,49 +342,20 @@ def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
         reason = "it is a file, not a folder"
     else:
         try:
-            folders, sets = _folders_in(path), test_sets(path)
-        except UnreadableFileError as error:
-            reason = f"it cannot be read: {error.reason}"
-        else:
-            is_configured = os.path.lexists(os.path.join(path, config.CONFIG_FILE))
-            if not sets and not is_configured and not any(name.startswith(TRAINING_SET) for name in folders):
-                reason = f"it has no {config.CONFIG_FILE}, and no folder with {INPUT_FILE} or {EXPECTED_FILE}"
+            sets = sets_in(path)
+            if not sets and not files.exists(os.path.join(path, config.CONFIG_FILE)):
+                reason = f"it has no {config.CONFIG_FILE}, and no test set such as {DEV_SET}"
                 if holds_data(path):
                     above = os.path.normpath(os.path.join(path, os.pardir))
                     reason = f"it is a test set\n  did you mean `{visible(above)}`?"
+        except UnreadableFileError as error:
+            reason = f"it cannot be read: {error.reason}"
     if reason:
         raise UsageError(message=f"`{visible(path)}` is no challenge: {reason}")
     for test in tests:
         if sets and not os.path.isdir(os.path.join(path, test)):
-            there = some_of(sets)
-            raise UsageError(message=f"`{visible(path)}` has no test set `{visible(test)}`\n  there are {there}")
-
-
-def test_sets(challenge: str) -> list[str]:
-    """Return the names of the folders with answers or inputs, without training sets, in natural order."""
-    try:
-        names = [name for name in _folders_in(challenge) if not name.startswith(TRAINING_SET)]
-    except UnreadableFileError:
-        return []
-    return sorted((name for name in names if holds_data(os.path.join(challenge, name))), key=natural_order)
-
-
-def holds_data(folder: str) -> bool:
-    """Whether a folder has answers or inputs, also as broken links; if it may not be listed, its name decides."""
-    try:
-        return not DATA_FILES.isdisjoint(os.listdir(folder))
-    except PermissionError:
-        return os.path.basename(folder).startswith(SUBMITTED)
-    except OSError:
-        return False
-
-
-def _folders_in(folder: str, beginnings: str | tuple[str, ...] = "") -> list[str]:
-    """Return the names of the folders in a folder; raises UnreadableFileError, also if it may only be listed."""
-    with files.naming(folder):
-        os.stat(os.path.join(folder, os.curdir))
-        names = [name for name in os.listdir(folder) if name.startswith(beginnings)]
-    return [name for name in names if os.path.isdir(os.path.join(folder, name))]
+            names = some_of(name for name in sets if not name.startswith(TRAINING_SET))
+            raise UsageError(message=f"`{visible(path)}` has no test set `{visible(test)}`\n  there are {names}")
 
 
 # The options of a challenge
@@ -473,7 +456,7 @@ def _has_classes(target: Target) -> bool:
     from geval_py.scoring.metrics.exact import is_class_line
 
     outputs = _first_lines(target.file, target.output_header)
-    if any(":" in text and not is_class_line(text) for text in outputs):
+    if outputs and all(":" in text and not is_class_line(text) for text in outputs):
         return False
     for file in (target.expected, target.training):
         answers = [] if file is None else _first_lines(file, target.output_header)

@@ -3,11 +3,11 @@
 Most rules are patterns of the kernel's flags, so that lines are counted without being parsed. A line is parsed in
 Python only to find the place of a problem, or odd characters.
 
-At the end stand the rules about tokens of language models that were written as words: marks, special tokens, and
-fragments. Marks are those of byte-level BPE (`Ġthe`; Radford and others, "Language models are unsupervised multitask
-learners", 2019), of SentencePiece (`▁the`; Kudo and Richardson, 2018), of WordPiece (`##ing`; Devlin and others,
-"BERT", 2019), and of subword-nmt (`th@@`; Sennrich and others, 2016), or of its kin (`the</w>`). The first lines of
-an output show them, if they are there: only these are looked at, and counted.
+At the end stand the rules about tokens of language models that were written as words. Marks
+are those of byte-level BPE (`Ġthe`; Radford and others, "Language models are unsupervised multitask learners", 2019),
+of SentencePiece (`▁the`; Kudo and Richardson, 2018), of WordPiece (`##ing`; Devlin and others, "BERT", 2019), and of
+subword-nmt (`th@@`; Sennrich and others, 2016), or of its kin (`the</w>`). The first lines of an output show them, if
+they are there: only these are looked at, and counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from geval_py.checking.targets import Target
 from geval_py.errors import DataError, MalformedLineError
 from geval_py.reading.lines import decode_lines, is_utf8, read_lines
 from geval_py.reading.schemes import DEFAULT_BITS
-from geval_py.reading.wordprobs import REST, are_probabilities, parse_entries
+from geval_py.reading.wordprobs import REST, are_probabilities, parse_line
 from geval_py.scoring import kernel
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
@@ -42,7 +42,7 @@ NO_CHOICE_OF_SCALE = (
     | kernel.REST_ALONE
     | kernel.VECTOR
 )
-HEAD_LINES = 2000  # of the beginning, compared with the expected words one line up and down
+HEAD_LINES = 2000  # of the beginning, in which what is wrong with the whole file is looked for
 # Odd characters beyond ASCII, as UTF-8. The patterns begin with fixed bytes, so that the search is fast.
 _ODD_BYTES = (
     re.compile(rb"\xc2[\x80-\xa0]"),
@@ -60,28 +60,29 @@ ROUNDING = 0.005  # of the total of a line whose numbers have three digits or mo
 SAMPLED_LINES = 1000
 SPECIAL_TOKENS = (
     "<unk>", "<UNK>", "[UNK]", "<s>", "</s>", "<pad>", "<PAD>", "[PAD]", "[CLS]", "[SEP]", "[MASK]", "<mask>",
-    "<bos>", "<eos>", "<|endoftext|>",
+    "<bos>", "<eos>", "<|endoftext|>", "<|im_end|>", "<think>", "<|channel|>", '{"', "**", "```",
 )  # fmt: skip
+STAND_INS = ("OTHER", "<other>", "<rest>", "*")  # for the rest, if most lines have one
 MIN_LINES = 5
-LINE_SHARE = 0.1  # of the lines must have a mark, or repeat a word; fewer may be words of the language
+LINE_SHARE = 0.1  # of the lines must have a mark; fewer may be words of the language
 KNOWN_SHARE = 0.01  # of the answers' words with a mark, which is then the language's, as Ġ is Maltese
-# The share of the entries, on lines with a mark, that have it: words in Maltese begin with Ġ, but not most of them.
-ENTRY_SHARES = {"Ġ": 0.2, "▁": 0.05, "##": 0.02, "@@": 0.02, "</w>": 0.05}
-FRAGMENT_RATIO = 5.0  # a word's probability to that of a fragment spelt alike is mostly more
+MARKS = ("Ġ", "▁", "##", "@@", "</w>")
 _MARKED = re.compile(r"(?:(?<=\n)|(?<= ))(?:##|▁|Ġ)(?=\w)|(?<=\w)(?:@@|</w>)(?=:[^: ]*[ \n])")
-_SPECIAL = re.compile("(?:(?<=\n)|(?<= ))(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + r")(?=:[^: ]*[ \n])")
+_SPECIAL = re.compile(
+    "(?:(?<=\n)|(?<= ))(" + "|".join(map(re.escape, SPECIAL_TOKENS + STAND_INS)) + r")(?=:[^: ]*[ \n])"
+)
 
 
 @dataclass(slots=True)
-class Findings:
+class LineFindings:
     """What was found in some consecutive lines.
 
     ``counts`` has the number of lines that break a rule, by its code, and other facts, by their names: "binary" if
     no line of the file's head is text, and the lines of "probabilities" and of "logarithms", whose first lines have
     the numbers in ``firsts``. ``places`` holds the first ``max_places`` lines: number, text, and what else the rule's
-    function of places takes. ``texts`` and ``words`` are those of the lines of the file's head, and of the answers
-    beside them; ``advice`` is that on the numbers of the lines that are the places of E119. ``loss`` is the sum of
-    the lines that have an answer, in nats. ``bits`` are those of the buckets.
+    function of places takes. ``texts`` are the lines of the file's head; ``advice`` is that on the numbers of the
+    lines that are the places of E119. ``loss`` is the sum of the lines that have an answer, in nats. ``bits`` are
+    those of the buckets.
     """
 
     max_places: int
@@ -91,7 +92,6 @@ class Findings:
     places: dict[str, list[tuple[Any, ...] | Place]] = field(default_factory=dict)
     firsts: dict[str, int] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
     advice: Counter[str] = field(default_factory=Counter)
     loss: float = 0.0
 
@@ -105,7 +105,7 @@ class Findings:
             place = (line, text, *more)
             kept.append(places.place_of(code or name, text, line, *more, bits=self.bits) if is_long else place)
 
-    def extend(self, later: Findings) -> None:
+    def extend(self, later: LineFindings) -> None:
         """Add what was found in the next lines."""
         self.lines += later.lines
         self.counts.update(later.counts)
@@ -114,7 +114,6 @@ class Findings:
             mine += kept[: self.max_places - len(mine)]
         self.firsts = later.firsts | self.firsts
         self.texts += later.texts
-        self.words += later.words
         self.advice.update(later.advice)
         self.loss += later.loss
 
@@ -140,20 +139,18 @@ class BlockLines:
         return str(self.raw[index], "utf-8", "replace").replace("\r", "")
 
 
-def begin_block(lines: BlockLines, findings: Findings, *, all_malformed: bool) -> None:
+def begin_block(lines: BlockLines, findings: LineFindings, *, all_malformed: bool) -> None:
     """Count the lines of a block, keep those of the file's head, and see whether the file is text."""
     block = lines.block
     findings.lines += block.lines
-    head = range(min(block.lines, HEAD_LINES + 1 - block.first_line))
-    findings.texts += map(lines.text, head)
-    findings.words += lines.words[: len(head)] if head else []
+    findings.texts += map(lines.text, range(min(block.lines, HEAD_LINES + 1 - block.first_line)))
     if block.first_line == 1:
         findings.counts["binary"] = all_malformed and b"\0" in bytes(block.outputs)
 
 
-def check_words(block: Block, target: Target, max_places: int) -> Findings:
+def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
     """Check lines of distributions over words."""
-    findings = Findings(max_places, target.bits)
+    findings = LineFindings(max_places, target.bits)
     losses, flags = backends.score_lines(block.outputs, block.expected, target.bits, block.first_line)
     kinds = Counter(flags)  # the number of lines with each combination of flags
     present = 0
@@ -178,6 +175,7 @@ def check_words(block: Block, target: Target, max_places: int) -> Findings:
                     findings.advice[advice] += 1
                 else:
                     findings.add(rule.code, lines, index, count=0)
+    findings.counts["vectors"] = bool(present & kernel.VECTOR)
     if target.reader is not None and present & kernel.VECTOR:
         for index in _with_flag(flags, kernel.VECTOR):
             message = f"{target.reader.name} compares words, which a vector of buckets does not have; "
@@ -203,7 +201,7 @@ def check_words(block: Block, target: Target, max_places: int) -> Findings:
             if places.odd_character_in(lines.text(index)):
                 findings.add("W208", lines, index)
     if target.expected is not None and target.words_are_plain:
-        _check_answers(losses, flags, present, lines, findings)
+        _check_answers(losses, lines, findings)
     return findings
 
 
@@ -216,53 +214,32 @@ def _with_flag(flags: Sequence[int], flag: int) -> list[int]:
     return [index for index, kind in enumerate(flags) if kind & flag]
 
 
-def _check_answers(
-    losses: Sequence[float], flags: Sequence[int], present: int, lines: BlockLines, findings: Findings
-) -> None:
-    """Find expected words without mass (W301), and those that are listed in another case only (W302).
-
-    All lines with expected words in capitals are kept too, in case the output has no capitals anywhere.
-    """
+def _check_answers(losses: Sequence[float], lines: BlockLines, findings: LineFindings) -> None:
+    """Sum up the losses, and find expected words without mass (W301)."""
     findings.counts["answers"] += len(lines.words)
     findings.loss += fsum(losses[: len(lines.words)])
     if inf in losses:
         for index, word in enumerate(lines.words):
             if losses[index] == inf:
                 findings.add("W301", lines, index, word)
-    for index, word in enumerate(lines.words):
-        if word == word.lower() or flags[index] & (kernel.MALFORMED | kernel.VECTOR):
-            continue
-        text, casefolded = lines.text(index), word.casefold()
-        if all(token.startswith(":") for token in text.split(" ")):
-            continue
-        findings.add("expected capitals", lines, index, word, code="W302")
-        if f" {casefolded}:" in f" {text.casefold()}":
-            entries = words_of(text)
-            if word not in entries and any(entry.casefold() == casefolded for entry in entries):
-                findings.add("W302", lines, index, word)
-    if present & (kernel.CAPITAL | kernel.NOT_ASCII) and not findings.counts["capitals"]:
-        for index in _with_flag(flags, kernel.CAPITAL | kernel.NOT_ASCII):
-            # The E of an exponent is no capital.
-            if any(word != word.lower() for word in words_of(lines.text(index))):
-                findings.counts["capitals"] = 1
-                break
 
 
 # Numbers in another unit
 
 
 def find_units(texts: Sequence[str]) -> Counter[str]:
-    """Count the lines whose numbers, with a rest, look like logarithms to base 2, and like 1 - p."""
+    """Count the vectors and the lines with a rest that look like logarithms to base 2, and the lines like 1 - p."""
     units: Counter[str] = Counter()
     for line, text in enumerate(texts, 1):
         try:
-            words, values = parse_entries(text, line)
+            parsed = parse_line(text, line)
         except MalformedLineError:
             continue
-        total = fsum(values)
-        if are_probabilities(values):
-            units["complements"] += len(words) > 2 and isclose(total, len(words) - 1, abs_tol=ROUNDING)
-        elif REST in words and max(values) <= 0.0 and not isclose(fsum(map(exp, values)), 1.0, abs_tol=ROUNDING):
+        words, values = parsed.words, parsed.values
+        is_whole = words is None or REST in words
+        if words is not None and are_probabilities(values):
+            units["complements"] += len(words) > 2 and isclose(fsum(values), len(words) - 1, abs_tol=ROUNDING)
+        elif is_whole and max(values) <= 0.0 and not isclose(fsum(map(exp, values)), 1.0, abs_tol=ROUNDING):
             units["bits"] += isclose(fsum(2.0**value for value in values), 1.0, abs_tol=ROUNDING)
     return units
 
@@ -270,93 +247,41 @@ def find_units(texts: Sequence[str]) -> Counter[str]:
 # Tokens of language models, written as words
 
 
-def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, tuple[int, list[Place]]]:
-    """Return the number and the places of lines with subword marks (W219), special tokens (W220), fragments (W221).
+def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, list[Place]]:
+    """Return the places of subword marks (W219) and of special tokens (W220), one for each line that has some.
 
     ``texts`` are the first lines of the output. Marks and tokens that are the language's own are no problem: the
     words of the answers, or of the training set, have them too.
     """
-    marked: dict[str, list[Place]] = {mark: [] for mark in ENTRY_SHARES}
-    entries = dict.fromkeys(ENTRY_SHARES, 0.0)  # on the lines with a mark, less those that would have it by its share
+    marked: dict[str, list[Place]] = {mark: [] for mark in MARKS}
     special: list[Place] = []
-    twins: list[Place] = []  # words that stand on a line with and without their mark
-    repeated: list[tuple[int, str]] = []
     for line, text in enumerate(texts, 1):
-        words = words_of(text)
-        if len(set(words)) < len(words) and ":" in text:
-            repeated.append((line, text))
-        if any(mark in text for mark in ENTRY_SHARES):
-            matches = list(_MARKED.finditer(f"\n{text}\n"))
-            for mark, count in Counter(match[0] for match in matches).items():
-                start = next(match.start() - 1 for match in matches if match[0] == mark)
+        if any(mark in text for mark in MARKS):
+            matches = [*_MARKED.finditer(f"\n{text}\n")]
+            for mark, start in {match[0]: match.start() - 1 for match in reversed(matches)}.items():
                 begin = text.rfind(" ", 0, start) + 1
                 token = text[begin:].partition(" ")[0]
                 word = visible(shorten(token.rpartition(":")[0]))
                 message = f"`{word}` has the mark `{mark}` of a subword tokenizer, which is a part of the word"
                 marked[mark].append(Place(line, begin + 1, token, message, text))
-                entries[mark] += count - ENTRY_SHARES[mark] * len(words)
-            others = set(words)
-            twins_here = (word for word in words if (bare := _without_mark(word)) != word and bare in others)
-            twin = next(twins_here, None) if matches else None
-            if twin is not None:
-                column, word = f" {text}".find(f" {twin}:") + 1, visible(shorten(_without_mark(twin)))
-                message = f"`{visible(shorten(twin))}` and `{word}` are here: one is a word, the other a fragment"
-                twins.append(Place(line, column, twin, message, text))
-        if ">:" in text or "]:" in text:
+        if re.search(r"[]>*`\"R]:", text):
             for match in _SPECIAL.finditer(f"\n{text}\n"):
-                message = f"`{match[1]}` is a special token of a language model, and is taken for a word"
+                message = f"`{match[1]}` is a special token or markup of a language model, and is taken for a word"
                 special.append(Place(line, match.start(), match[1], message, text))
+    uses = Counter(place.token for place in special)
+    special = [place for place in special if place.token not in STAND_INS or 2 * uses[place.token] > len(texts)]
     least = max(MIN_LINES, LINE_SHARE * len(texts))
-    marks = [mark for mark, kept in marked.items() if len(kept) >= least and entries[mark] >= 0]
+    marks = [mark for mark, kept in marked.items() if len(kept) >= least]
     tokens = {place.token for place in special}
     of_language = _of_language(target, marks, tokens) if marks or tokens else set()
     marks = [mark for mark in marks if mark not in of_language]
-    results: dict[str, tuple[int, list[Place]]] = {}
+    results: dict[str, list[Place]] = {}
     if marks:
-        most = max((marked[mark] for mark in marks), key=len)
-        results["W219"] = len(most), most
-        if len(twins) >= least:
-            results["W221"] = len(twins), twins
-    elif len(repeated) >= least:
-        count, fragments = _fragments(repeated)
-        if count >= least and fragments:
-            results["W221"] = count, fragments
+        results["W219"] = max((marked[mark] for mark in marks), key=len)
     firsts = {place.line: place for place in reversed(special) if place.token not in of_language}
     if firsts:
-        results["W220"] = len(firsts), list(reversed(firsts.values()))
+        results["W220"] = list(reversed(firsts.values()))
     return results
-
-
-def _fragments(repeated: Sequence[tuple[int, str]]) -> tuple[int, list[Place]]:
-    """Return how many lines repeat entries, and the places of repeated words, if one of the two may be a fragment.
-
-    The probabilities of a word and of a fragment differ; most words are repeated by a mixture of models.
-    """
-    lines, is_large, kept, cases = 0, 0, list[Place](), set[bool]()  # in one case alone, `the` may be `The`
-    for line, text in repeated:
-        try:
-            words, values = parse_entries(text, line)
-        except MalformedLineError:
-            continue
-        lines += 1
-        if not are_probabilities(values):
-            highest = max(values)
-            values = [exp(value - highest) for value in values]
-        by_word: dict[str, list[float]] = {}
-        for word, value in zip(words, values, strict=True):
-            by_word.setdefault(word, []).append(value)
-        cases.update(word == word.lower() for word in words if word.lower() != word.upper())
-        again = [word for word, masses in by_word.items() if word and len(masses) > 1]
-        if again and 2 * len(again) < len(by_word) and min(by_word[again[0]]) > 0:
-            word, masses = again[0], by_word[again[0]]
-            is_large += max(masses) >= FRAGMENT_RATIO * min(masses)
-            first = f" {text}".find(f" {word}:")
-            column = f" {text}".find(f" {word}:", first + 1) + 1
-            name = visible(shorten(word))
-            message = f"`{name}` stands at column {first + 1} already; one of the two may be a fragment"
-            kept.append(Place(line, column, word, message, text))
-    are_fragments = len(cases) == 2 and len(kept) >= max(MIN_LINES, 0.8 * lines) and 2 * is_large >= len(kept)
-    return lines, kept if are_fragments else []
 
 
 def _of_language(target: Target, marks: Sequence[str], tokens: Container[str]) -> set[str]:
@@ -375,10 +300,3 @@ def _of_language(target: Target, marks: Sequence[str], tokens: Container[str]) -
         except DataError:
             continue
     return shared | {mark for mark in marks if counts[mark] > KNOWN_SHARE * lines}
-
-
-def _without_mark(word: str) -> str:
-    for mark in ("##", "▁", "Ġ"):
-        if word.startswith(mark) and word != mark:
-            return word.removeprefix(mark)
-    return word.removesuffix("</w>").removesuffix("@@")

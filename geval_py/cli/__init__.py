@@ -55,16 +55,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks, since TAB was pressed
+        from geval_py.cli.completion import complete
+
+        complete()
     if words[0:1] in (["-h"], ["--help"]) and 2 <= len(words) <= 3 and not words[1].startswith("-"):
         words = ["help", *words[1:]]
     if words and words[0] in commands.COMMANDS:
         return commands.run(words)
     task, settings = parse(words)
-    if settings.watch:
-        from geval_py.cli.watch import watch
-
-        return watch(words, vars(task) | vars(settings))
-    return carry_out(lambda: _run_plain(words, task, settings), settings)
+    return carry_out("geval", lambda: _run_plain(words, task, settings), settings)
 
 
 def _run_plain(words: Sequence[str], task: Task, settings: Settings) -> int:
@@ -147,7 +147,7 @@ def parse_each(words: Sequence[str], challenges: Sequence[str]) -> Iterator[tupl
 
 def _parse_words(words: Sequence[str]) -> dict[str, Any]:
     """Parse the plain command line into values by field; words that are no options may be the paths of outputs."""
-    values, strays = config.parse_words(words, lambda word, values: _advice(word, values, words[0]))
+    values, strays = config.parse_words(words, _advice)
     if strays:
         place = {}
         folder, *others = {os.path.dirname(path) for path in strays}
@@ -159,22 +159,18 @@ def _parse_words(words: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-def _advice(word: str, values: Mapping[str, Any], first: str) -> str | None:
-    """Return what may have been meant by a word that is no option; a command stands ``first`` of all words."""
+def _advice(word: str, values: Mapping[str, Any]) -> str | None:
+    """Return what may have been meant by a word that is no option."""
     from geval_py.cli.suggestions import command_meant, option_meant
 
     if values.keys() & set(config.AUTHORING) and not word.startswith("-"):
-        return f"did you mean --expected-directory {visible(word)}?"
-    if word.startswith("-"):
-        meant = option_meant(word, config.OPTION_NAMES, commands.COMMANDS)
+        meant: str | None = f"--expected-directory {visible(word)}"
+    elif word.startswith("-"):
+        meant = option_meant(word, config.OPTION_NAMES, commands.summaries())
     elif os.path.isdir(word):
         meant = f"-t {visible(word)}"
     elif ".tsv" in word:
         meant = f"-o {visible(word)}"
     else:
-        meant = command_meant(word, commands.COMMANDS)
-    if meant in commands.COMMANDS and word == first and not word.startswith("-"):
-        return f"did you mean geval {meant}?"
-    if meant in commands.COMMANDS:
-        return f"geval {meant} …, the command first, if that was meant"
+        meant = command_meant(word, commands.COMMANDS, config.OPTION_NAMES)
     return None if meant is None else f"did you mean {meant}?"

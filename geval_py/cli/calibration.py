@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 
 from geval_py.cli import score, terminal
-from geval_py.cli.commands import DOCUMENTS, OF_HASHED_METRICS, parser_maker
+from geval_py.cli.commands import DOCUMENTS, OF_HASHED_METRICS, command
 from geval_py.explaining import calibration
 from geval_py.reading import config
 from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import locate
 from geval_py.scoring import evaluate, scores
 
-make_calibration_parser = parser_maker(
+
+@command(
     "calibration",
     """\
 Show whether an output is calibrated: the perplexity that it expects beside the one that it gets, and
@@ -25,8 +26,6 @@ each with the range of calibrated outputs.""",
     *OF_HASHED_METRICS,
     DOCUMENTS,
 )
-
-
 def run_calibration(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS)

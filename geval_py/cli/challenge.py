@@ -13,20 +13,24 @@ from geval_py.authoring import corpora, leaks, make
 from geval_py.authoring.init import init_challenge
 from geval_py.authoring.validate import validate_challenge
 from geval_py.cli import check, terminal
-from geval_py.cli.commands import CONTEXTS, number_option, option, parser_maker, switch
+from geval_py.cli.commands import CONTEXTS, command, group, number_option, option, switch
 from geval_py.errors import UsageError
 from geval_py.reading import config, splits
 from geval_py.reading.config import Settings, Task
+from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
 
-DESCRIPTION = "Cut a challenge from texts or from items, and find what it gives away."
-EXAMPLES = """\
+group(
+    "challenge",
+    "Cut a challenge from texts or from items, and find what it gives away.",
+    """\
   geval challenge make texts -o my-challenge
   geval challenge leaks my-challenge --answers my-challenge-answers
   geval --validate --expected-directory my-challenge-answers
   geval challenge make --help          what a command does, and its options
-"""
+""",
+)
 SHARES = config.argument_type(
     config.matched(
         "[1-9][0-9]{0,8}(,[1-9][0-9]{0,8}){2}",
@@ -65,11 +69,14 @@ BOTH = (  # the options that cutting and splitting share
         "-m", "--metric", dest="metrics", action="append", metavar="METRIC",
         help=f"a metric for config.txt; repeatable (default: {', '.join(make.DEFAULT_METRICS)})",
     ),
-    option("--title", default="", metavar="TEXT", help="the README's title"),
+    option(
+        "--title", default=make.DEFAULT_TITLE, metavar="TEXT",
+        help=f"the README's title (default: {make.DEFAULT_TITLE})",
+    ),
     switch("--keep-order", help="keep the items of a part in order instead of shuffling them"),
     switch("--geval", help="write a config.txt that GEval can read: it does not declare the column of the documents"),
 )  # fmt: skip
-make_make_parser = parser_maker(
+make_command = command(
     "challenge make",
     "Cut a word-gap challenge from texts: train, dev-0 and test-A.",
     """\
@@ -119,8 +126,9 @@ The hidden answers of test-A are written to a folder of their own.
         "--least-frequency", default=1,
         help="only words that occur at least N times in the texts may be gaps (default: 1)",
     ),
+    switch("--drop-copies", help="leave out gaps that copy text of train or of other gaps, such as reprints"),
 )  # fmt: skip
-make_split_parser = parser_maker(
+split_command = command(
     "challenge split",
     "Split items that are there already into train, dev-0 and test-A, whole groups together.",
     """\
@@ -140,6 +148,7 @@ make_split_parser = parser_maker(
 )  # fmt: skip
 
 
+@make_command
 def run_make(args: argparse.Namespace) -> None:
     """Run ``geval challenge make``; raises GevalError."""
     out, answers = _folders_to_make("make", args, args.texts, "a text")
@@ -152,24 +161,23 @@ def run_make(args: argparse.Namespace) -> None:
         group=args.group,
         train_every=args.train_every,
         least_frequency=args.least_frequency,
+        drop_copies=args.drop_copies,
     )
     documents = corpora.read_documents(args.texts, id=args.id, text=args.text)
-    parts = make.make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
+    parts, copies = make.make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
+    if copies:
+        terminal.note(f"{counted(copies, 'gap')} left out, because text around it is in train or in another gap's")
     without_gaps = len(documents) - len({gap.document.id for gaps in parts.values() for gap in gaps})
     if without_gaps:
         terminal.note(
             f"{without_gaps} of {len(documents)} documents have no gap: no word that may be one, "
             f"with {recipe.cut.context} words on each side"
         )
-    for column, share in make.columns_with_answers(parts):
-        terminal.note(
-            f"the column {visible(column)} gives away {share:.0%} of the answers: leave it out of the texts, or "
-            "everyone can read them there"
-        )
     sizes = [(name, len(gaps), len({recipe.group_of(gap.document) for gap in gaps})) for name, gaps in parts.items()]
     _show_parts(sizes, args.group, out, answers)
 
 
+@split_command
 def run_split(args: argparse.Namespace) -> None:
     """Run ``geval challenge split``; raises GevalError."""
     out, answers = _folders_to_make("split", args, args.folder, "a folder with items")
@@ -229,7 +237,7 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
     )
 
 
-make_leaks_parser = parser_maker(
+@command(
     "challenge leaks",
     "Find what a challenge gives away: answers in public, and what one part shows of another.",
     """\
@@ -249,8 +257,6 @@ make_leaks_parser = parser_maker(
     *check.LISTING,
     status=check.STATUS,
 )  # fmt: skip
-
-
 def run_leaks(args: argparse.Namespace) -> int:
     """Run ``geval challenge leaks``; returns the exit status, raises GevalError."""
     rules = check.chosen_rules(args, leaks.LEAK_RULES, leaks.COMMAND)

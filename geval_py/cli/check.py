@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -17,20 +16,17 @@ from geval_py.cli import terminal
 from geval_py.cli.commands import (
     OptionAdder,
     add_format,
+    command,
     metric_options,
     number_option,
-    one_of,
     option,
-    parser_maker,
     switch,
-    table_options,
 )
 from geval_py.errors import GevalError, UsageError
-from geval_py.reading import config, rewriting
+from geval_py.reading import config
 from geval_py.reading.files import STANDARD_INPUT
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
-from geval_py.tables.escapes import markdown_text
-from geval_py.tables.formats import FORMATS, Result
+from geval_py.tables.formats import Result
 from geval_py.tables.layout import picture
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
@@ -50,26 +46,13 @@ def _mass(text: str) -> float:
     return value
 
 
-def _format_and_path(text: str) -> tuple[str, str]:
-    name, _, path = text.partition("=")
-    formats = dict.fromkeys((*FORMATS, *problem_formats.FORMATS))
-    if name not in formats or not path:
-        raise ValueError(f"{text!r} is not FORMAT=FILE, with one of {', '.join(formats)}")
-    return name, path
-
-
 def rule_options(beginning: str) -> tuple[OptionAdder, ...]:
     """Return the options about which rules count, and how they are shown; some codes have that ``beginning``."""
     most = f"lines named for each rule (default: {check.DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)"
     return (
         partial(add_format, more=problem_formats.FORMATS),
-        option(
-            "--also", type=config.argument_type(_format_and_path), action="append", default=[], metavar="FORMAT=FILE",
-            help="also write the report to a file in this format; repeatable",
-        ),
         switch("--strict", help="exit with status 1 also for warnings"),
         switch("--exit-zero", help="do not exit with status 1 because of problems"),
-        switch("--statistics", help="show only how many lines have a problem, by rule"),
         option("--select", metavar="RULE,…", help=f"only these rules, by code, its beginning ({beginning}) or name"),
         option("--ignore", metavar="RULE,…", help="not these rules"),
         number_option("--max-problems", help=most),
@@ -80,11 +63,12 @@ LISTING = (  # the options that only show the rules
     switch("--rules", help="list the rules and exit"),
     option("--explain", metavar="RULE", help="explain a rule and exit"),
 )
-make_check_parser = parser_maker(
+check_command = command(
     "check",
     "Find every problem of a submission, at its line and column, without the hidden answers.",
     """\
   geval check                          the submission in the current folder
+  geval check team.zip                 an archive, as a board opens it
   geval check -t dev-0                 only its dev-0
   geval check bigram -t dev-0          an output of its dev-0, by its name
   geval check out.tsv --challenge DIR  one output, for a challenge that is elsewhere
@@ -94,7 +78,7 @@ make_check_parser = parser_maker(
 """,
     option(
         "paths", nargs="*", metavar="PATH",
-        help="an output (-: standard input), or a submission's folder (default: .)",
+        help="an output (-: standard input), or a submission: a folder (default: .) or an archive",
     ),
     option("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers"),
     option(
@@ -103,14 +87,12 @@ make_check_parser = parser_maker(
     ),
     *metric_options("check the lines as this metric reads them; repeatable", "the challenge's"),
     *rule_options("E1"),
+    number_option("--lines", help="the number of lines of an output whose test set has no answers and no input"),
     number_option(
         "--max-bytes", default=DEFAULT_MAX_BYTES,
         help="the largest size of a compressed output after unpacking, in bytes (default: 20 GB)",
     ),
-    one_of(
-        table_options(watch="check again whenever a file changes, until Ctrl-C"),
-        switch("--fix", help="fix what can be fixed without guessing; keeps OUTPUT.orig"),
-    ),
+    switch("--fix", help="fix what can be fixed without guessing; keeps OUTPUT.orig"),
     switch("--diff", help="show what --fix would change, and write nothing"),
     option(
         "--rest-mass", type=config.argument_type(_mass), metavar="EPS",
@@ -129,8 +111,6 @@ def chosen_rules(
 
     Raises UsageError.
     """
-    if args.statistics and args.format not in FORMATS:
-        raise UsageError(message=f"--statistics has no {args.format} format; it has {', '.join(FORMATS)}")
     if args.rules:
         terminal.write_table(rules.rules_table(table), header=False)
         return None
@@ -145,32 +125,15 @@ def max_places(args: argparse.Namespace) -> int:
     """Return how many places are shown of each rule."""
     if args.max_problems is not None:
         return int(args.max_problems)
-    return TEXT_MAX_PLACES if args.format == "text" and not args.also else check.DEFAULT_MAX_PLACES
+    return TEXT_MAX_PLACES if args.format == "text" else check.DEFAULT_MAX_PLACES
 
 
 def show_report(report: rules.Report, args: argparse.Namespace) -> int:
-    """Show a report in a format of its own or, as a table, in any other; returns the exit status.
-
-    In a job of GitHub, the format github also appends to the summary of the job.
-    """
+    """Show a report in a format of its own or, as a table, in any other; returns the exit status."""
     status = 0 if args.exit_zero else report.status
-    for name, path in args.also:
-        with rewriting.written_whole(path) as draft:
-            if name in problem_formats.FORMATS:
-                document = problem_formats.render(report, name)
-            else:
-                document = "".join(getattr(_table(report), name)())
-            draft.write(document.encode())
-    if args.statistics:
-        terminal.show(problem_formats.statistics(report), args)
-    elif args.format in problem_formats.FORMATS:
+    if args.format in problem_formats.FORMATS:
         style = {"colour": shows_colours(sys.stdout), "links": shows_links(sys.stdout)}
         sys.stdout.write(problem_formats.render(report, args.format, width=width_of(sys.stdout), **style))
-        if args.format == "github" and (path := os.environ.get("GITHUB_STEP_SUMMARY")):
-            with open(path, "a", encoding="utf-8") as file:
-                below = problem_formats.from_root(report).table().markdown() if report.problems else ()
-                notes = (f"Note: {markdown_text(note)}.\n\n" for note in report.uncounted_notes)
-                file.writelines([f"### {report.command}: {report.summary}\n\n", *below, "\n", *notes])
     else:
         terminal.show(_table(report), args)
     return status
@@ -194,25 +157,25 @@ def _table(report: rules.Report) -> Result:
     return Result(document={}, people=table)
 
 
+@check_command
 def run_check(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     codes = chosen_rules(args)
     if codes is None:
         return 0
     if args.fix or args.diff:
-        if args.diff and (args.format != "text" or args.also or args.statistics):
-            raise UsageError(message="--diff shows lines, not a report: leave --format, --also and --statistics out")
+        if args.diff and args.format != "text":
+            raise UsageError(message="--diff shows lines, not a report: leave --format out")
     elif args.rest_mass is not None or args.no_backup:
         raise UsageError(message="--rest-mass and --no-backup go with --fix or --diff")
-    found = partial(targets.find_targets, args.paths or ["."], args.challenge, args.tests, args.alt_metrics or ())
-    outputs = list(found())
-    failed = (args.fix or args.diff) and _fix(outputs, codes, args)
+    found = partial(
+        targets.find_targets, args.paths or ["."], args.challenge, args.tests, args.alt_metrics or (), args.lines
+    )
+    failed = (args.fix or args.diff) and _fix(list(found()), codes, args)
     if args.diff:
         return int(failed)
-    if args.fix:
-        outputs = list(found())  # what was read of them may be kept in memory
     report = check.check_targets(
-        outputs,
+        found(),
         codes,
         max_places=max_places(args),
         max_bytes=args.max_bytes,
@@ -222,7 +185,7 @@ def run_check(args: argparse.Namespace) -> int:
     )
     notes = [f"checked without a file of the test set: {error}" for error in report.unreadable]
     if args.format != "json":
-        notes += [*report.notes, *report.uncounted_notes]
+        notes += report.notes
     terminal.note(*map(problem_formats.escape_commands, notes))
     return max(int(failed), show_report(report, args))
 
@@ -231,8 +194,10 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
     """Fix the outputs, or show what would change; returns whether one could not be fixed, or would change."""
     from geval_py.checking import fixes  # which no check needs
 
-    if any(isinstance(target, targets.Target) and target.output == STANDARD_INPUT for target in outputs):
-        raise UsageError(message="--fix and --diff need a file, not standard input")
+    for target in outputs:
+        if isinstance(target, targets.Target) and (target.output == STANDARD_INPUT or target.shown):
+            kind = "a member of an archive" if target.shown else "standard input"
+            raise UsageError(message=f"--fix and --diff need a file, not {kind}")
     failed = False
     for target in outputs:
         path = target.path if isinstance(target, rules.Problem) else target.output

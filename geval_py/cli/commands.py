@@ -1,8 +1,7 @@
-"""The commands: two tables of what each does and where it is; their parsers, and how one is run.
+"""The commands: a table of what each does and where it is; their parsers, and how one is run.
 
-The module of a command ``name`` has ``make_name_parser``, of :func:`parser_maker`, and a function ``run_name``, which
-takes what the parser understood and returns the exit status, or None for 0. Of two words, such as ``lm train``, the
-last one is the name; the module of the first has a DESCRIPTION and EXAMPLES for the help.
+The module of a command has a function, decorated by :func:`command`, which takes what the parser understood and
+returns the exit status, or None for 0.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from geval_py.cli.suggestions import option_meant
 from geval_py.cli.terminal import carry_out
@@ -26,74 +25,93 @@ from geval_py.text import nearest, visible, width_of
 from geval_py.version import installs
 
 OptionAdder: TypeAlias = Callable[[argparse._ActionsContainer], object]
+Function: TypeAlias = Callable[[argparse.Namespace], int | None]
 
 SUBMISSIONS, PAGES, TRANSFER, SERVER = (
     f"geval_py.cli.board.{name}" for name in ("submissions", "pages", "transfer", "server")
 )
-COMMANDS = {  # what each does, and its module
-    "baseline": ("outputs of simple models, trained on the challenge's train", "geval_py.cli.predict"),
-    "board": ("submissions collected, scored, ranked and published", "geval_py.cli.board"),
-    "calibration": ("whether an output is calibrated", "geval_py.cli.calibration"),
-    "challenge": ("a challenge cut from texts, and what it gives away", "geval_py.cli.challenge"),
-    "check": ("every problem of a submission, without its answers", "geval_py.cli.check"),
-    "compare": ("which outputs are better, and whether by more than chance", "geval_py.cli.compare"),
-    "completion": ("completions of a shell: bash, zsh or fish", "geval_py.cli.completion"),
-    "convert": ("an output in another format, written as TSV", "geval_py.cli.convert"),
-    "help": ("what a command does, and its options", "geval_py.cli.help"),
-    "lm": ("n-gram language models, and the perplexity of texts", "geval_py.cli.lm"),
-    "luck": ("how much hash collisions changed scores", "geval_py.cli.luck"),
-    "mix": ("outputs mixed, where that is better than the best of them", "geval_py.cli.improve"),
-    "predict": ("the output of a language model, with its words' probabilities", "geval_py.cli.predict"),
-    "report": ("an output explained on one page, with charts", "geval_py.cli.report"),
-    "sample": ("a sample challenge, copied into a new folder", "geval_py.cli.sample"),
-    "submit": ("an output sent to the server of a board, and its score", "geval_py.cli.submit"),
-    "tune": ("an output mixed with frequent words, where that is better", "geval_py.cli.improve"),
-}
-SUBCOMMANDS = {  # of each command that has some, the same
-    "board": {
-        "init": ("make a board for a challenge", TRANSFER),
-        "add": ("add submissions: folders, archives, git branches", SUBMISSIONS),
-        "scan": ("add each submission of a folder that is new", SUBMISSIONS),
-        "show": ("show a leaderboard", PAGES),
-        "status": ("what is stored, out of date, rejected, failed, charged", PAGES),
-        "withdraw": ("hide a submission, with a reason", SUBMISSIONS),
-        "extend": ("give one team a later deadline or more submissions", SUBMISSIONS),
-        "final": ("name the submissions that decide in the end", SUBMISSIONS),
-        "note": ("put a public remark on a submission", SUBMISSIONS),
-        "announce": ("tell everybody something, on the first page", SUBMISSIONS),
-        "rescore": ("score again what is out of date", SUBMISSIONS),
-        "site": ("build the pages that are published", PAGES),
-        "backup": ("write a board as one archive", TRANSFER),
-        "restore": ("rebuild a board from such an archive", TRANSFER),
-        "serve": ("serve the pages, and take uploads", SERVER),
-        "work": ("check and score what was uploaded to a server", SERVER),
-        "invite": ("print a link with which somebody signs in to a server", SERVER),
-        "token": ("print a token, with which a program submits", SERVER),
-        "close": ("close accounts of a server", SERVER),
-        "disqualify": ("withdraw all submissions of teams, and close their accounts", SERVER),
-        "open": ("open a closed account of a server again", SERVER),
-        "team": ("rename teams of a server, and move people", SERVER),
-    },
-    "challenge": {
-        "make": ("a challenge, cut from texts", "geval_py.cli.challenge"),
-        "split": ("a challenge, cut from items that are there", "geval_py.cli.challenge"),
-        "leaks": ("what a challenge gives away of its hidden answers", "geval_py.cli.challenge"),
-    },
-    "lm": {
-        "train": ("estimate a model of texts, as KenLM's lmplz", "geval_py.cli.lm"),
-        "perplexity": ("the perplexity of texts, as KenLM's query", "geval_py.cli.lm"),
-        "count": ("how often n-grams occur in a text", "geval_py.cli.lm"),
-        "info": ("what is in a model", "geval_py.cli.lm"),
-        "next": ("the most probable next words behind a context", "geval_py.cli.lm"),
-        "surprisal": ("the surprisal of each word of a text", "geval_py.cli.lm"),
-        "mix": ("the best weights of a mixture of models", "geval_py.cli.lm"),
-    },
+
+
+class Command(NamedTuple):
+    """What a command does, the module with its parser and its function, and the page of the documentation.
+
+    Without a ``page``, that is the page with the name of the command, or of its group.
+    """
+
+    summary: str
+    module: str
+    page: str = ""
+
+
+COMMANDS = {
+    "baseline": Command(
+        "write the output of a simple model, trained on the challenge's train", "geval_py.cli.predict", "models"
+    ),
+    "board": Command("collect, score, rank and publish submissions", "geval_py.cli.board"),
+    "board init": Command("make a board for a challenge", TRANSFER),
+    "board add": Command("add submissions: folders, archives, git branches", SUBMISSIONS),
+    "board scan": Command("add each submission of a folder that is new", SUBMISSIONS),
+    "board show": Command("show a leaderboard", PAGES),
+    "board status": Command("show what is stored, out of date, rejected, failed, charged", PAGES),
+    "board withdraw": Command("hide a submission, with a reason", SUBMISSIONS),
+    "board extend": Command("give one team a later deadline or more submissions", SUBMISSIONS),
+    "board final": Command("name the submissions that decide in the end", SUBMISSIONS),
+    "board note": Command("put a public remark on a submission", SUBMISSIONS),
+    "board announce": Command("tell everybody something, on the first page", SUBMISSIONS),
+    "board rescore": Command("score again what is out of date", SUBMISSIONS),
+    "board site": Command("build the pages that are published", PAGES),
+    "board backup": Command("write a board as one archive", TRANSFER),
+    "board restore": Command("rebuild a board from such an archive", TRANSFER),
+    "board serve": Command("serve the pages, and take uploads", SERVER),
+    "board work": Command("check and score what was uploaded to a server", SERVER),
+    "board invite": Command("print a link with which somebody signs in to a server", SERVER),
+    "board token": Command("print a token, with which a program submits", SERVER),
+    "board close": Command("close accounts of a server", SERVER),
+    "board disqualify": Command("withdraw all submissions of teams, and close their accounts", SERVER),
+    "board open": Command("open a closed account of a server again", SERVER),
+    "board team": Command("rename teams of a server, and move people", SERVER),
+    "calibration": Command("show whether an output is calibrated", "geval_py.cli.calibration"),
+    "challenge": Command(
+        "cut a challenge from texts, and find what it gives away", "geval_py.cli.challenge", "authoring"
+    ),
+    "challenge make": Command("cut a challenge from texts", "geval_py.cli.challenge", "authoring"),
+    "challenge split": Command("cut a challenge from items that are there", "geval_py.cli.challenge", "authoring"),
+    "challenge leaks": Command(
+        "find what a challenge gives away of its hidden answers", "geval_py.cli.challenge", "authoring"
+    ),
+    "check": Command("find every problem of a submission, without its answers", "geval_py.cli.check"),
+    "compare": Command("show which outputs are better, and whether by more than chance", "geval_py.cli.compare"),
+    "completion": Command(
+        "write the completions of a shell: bash, zsh or fish", "geval_py.cli.completion", "install"
+    ),
+    "convert": Command("write an output in another format as TSV", "geval_py.cli.convert", "importing"),
+    "help": Command("explain a command, a rule, a metric or a term", "geval_py.cli.help", "index"),
+    "lm": Command("train n-gram language models, and compute the perplexity of texts", "geval_py.cli.lm", "models"),
+    "lm train": Command("estimate a model of texts, as KenLM's lmplz", "geval_py.cli.lm", "models"),
+    "lm perplexity": Command("compute the perplexity of texts, as KenLM's query", "geval_py.cli.lm", "models"),
+    "lm count": Command("count n-grams of a text", "geval_py.cli.lm", "models"),
+    "lm info": Command("show what is in a model", "geval_py.cli.lm", "models"),
+    "lm next": Command("show the most probable next words behind a context", "geval_py.cli.lm", "models"),
+    "lm surprisal": Command("show the surprisal of each word of a text", "geval_py.cli.lm", "models"),
+    "lm mix": Command("find the best weights of a mixture of models", "geval_py.cli.lm", "models"),
+    "luck": Command("show how much hash collisions changed scores", "geval_py.cli.luck", "calibration"),
+    "mix": Command("mix outputs, where that is better than the best of them", "geval_py.cli.improve", "improve"),
+    "predict": Command("write the output of a language model, with its words' probabilities", "geval_py.cli.predict"),
+    "report": Command("explain an output on one page, with charts", "geval_py.cli.report"),
+    "sample": Command("copy a sample challenge into a new folder", "geval_py.cli.sample", "first-submission"),
+    "submit": Command(
+        "send an output to the server of a board, and show its score", "geval_py.cli.submit", "first-submission"
+    ),
+    "tune": Command("mix an output with frequent words, where that is better", "geval_py.cli.improve", "improve"),
 }
 EXTRAS = {  # the packages of those that a board needs; with another package missing, a command ends by that error
     "board": ("alembic", "jinja2", "markdown_it", "pydantic", "sqlalchemy"),
     "server": ("anyio", "cryptography", "multipart", "python_multipart", "starlette", "uvicorn"),
 }
 HELP = ("-h", "--help")
+_parsers: dict[str, Callable[[], CommandParser]] = {}  # both by the names of commands, once their module is imported
+_functions: dict[str, Function] = {}
+DOCUMENTATION = "https://github.com/geval-py/geval-py/blob/main/docs"
 STATUS = "Exit status: 0 success, 1 an error in the data, 2 an error in the command line."
 PLAIN_EXAMPLES = f"""\
 examples:
@@ -105,56 +123,48 @@ examples:
                                        two files, without a challenge
 
 An output line is `word1:prob1 word2:prob2 … :prob0`, where :prob0 is for all other words.
-{STATUS}"""
+{STATUS}
+Documentation: {DOCUMENTATION}/index.md"""
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command that words name first; returns the exit status, raises GevalError."""
-    command, rest = words[:1], words[1:]
-    if words[0] in SUBCOMMANDS:
-        if not rest or rest[0] not in SUBCOMMANDS[words[0]]:
-            if parser_of(*command).understood(rest[:1]) is None:
-                return 0
-            raise unknown_subcommand(words[0], *rest[:1])
-        command, rest = words[:2], words[2:]
-    with _extras_named(*command):
-        args = parser_of(*command).understood(rest)
-        if args is None:
-            return 0
-        if getattr(args, "watch", False):
-            from geval_py.cli.watch import watch
-
-            return watch(words, vars(args))
-        run_command = getattr(import_module(_module_of(*command)), f"run_{command[-1].replace('-', '_')}")
-        return carry_out(lambda: run_command(args), args)
-
-
-def _module_of(name: str, subcommand: str | None = None) -> str:
-    return COMMANDS[name][1] if subcommand is None else SUBCOMMANDS[name][subcommand][1]
+    name = " ".join(words[:2])
+    name = name if name in COMMANDS else words[0]
+    with _extras_named(name):
+        args = parser_of(name).understood(words[len(name.split()) :])
+        return 0 if args is None else carry_out(f"geval {name}", lambda: _functions[name](args), args)
 
 
 @contextmanager
-def _extras_named(*command: str) -> Iterator[None]:
+def _extras_named(name: str) -> Iterator[None]:
     """Turn the error for a missing package of an extra that a board needs into a UsageError that names the extra."""
     try:
         yield
     except ModuleNotFoundError as error:
         for extra, packages in EXTRAS.items():
-            if command[0] == "board" and (error.name or "").partition(".")[0] in packages:
-                what = "board" if extra == "board" else " ".join(command)
+            if name.startswith("board") and (error.name or "").partition(".")[0] in packages:
+                what = "board" if extra == "board" else name
                 message = f"geval {what} needs {error.name}, of the extra {extra}: {installs(extra)}"
                 raise UsageError(message=message) from error
         raise
 
 
-def unknown_subcommand(command: str, word: str | None = None) -> UsageError:
-    """Return the error for a sub-command that is not there, or is missing."""
-    there = f"the commands are {', '.join(SUBCOMMANDS[command])}"
+def summaries(group: str = "") -> dict[str, str]:
+    """Return what the commands of a group, or those of a single word, do; by their last words."""
+    parts = {name: name.rpartition(" ") for name in COMMANDS}
+    return {last: COMMANDS[name].summary for name, (first, _, last) in parts.items() if first == group}
+
+
+def unknown_subcommand(group: str, word: str | None = None) -> UsageError:
+    """Return the error for a command of a group that is not there, or is missing."""
+    names = summaries(group)
+    there = f"the commands are {', '.join(names)}"
     if word is None:
-        return UsageError(message=f"a command of geval {command} is missing\n  {there}")
-    meant = nearest(word, SUBCOMMANDS[command])
+        return UsageError(message=f"a command of geval {group} is missing\n  {there}")
+    meant = nearest(word, names)
     advice = "" if meant is None else f"did you mean {meant}? "
-    return UsageError(message=f"there is no command `geval {command} {visible(word)}`\n  {advice}{there}")
+    return UsageError(message=f"there is no command `geval {group} {visible(word)}`\n  {advice}{there}")
 
 
 # Parsers
@@ -191,61 +201,73 @@ class CommandParser(config.Parser):
         return args
 
 
-def parser_of(*command: str) -> CommandParser:
-    """Make the parser of a command or of a sub-command in the table, or of the plain command line.
+def parser_of(name: str = "") -> CommandParser:
+    """Make the parser of a command in the table, or of the plain command line.
 
     Raises UsageError without the extra of a command.
     """
-    if not command:
-        commands = "\n".join(f"  {name:15} {summary}" for name, (summary, _) in COMMANDS.items())
+    if not name:
         return config.plain_parser(
             CommandParser,
             usage="geval [options]\n       geval COMMAND …",
             description="Get GEval's exact scores for word gaps, fast, and see what drives them.",
-            epilog=f"commands (geval help COMMAND says more):\n{commands}\n\n{PLAIN_EXAMPLES}",
+            epilog=f"commands (geval help COMMAND says more):\n{_listed(summaries())}\n{PLAIN_EXAMPLES}",
         )
-    name = command[0]
-    with _extras_named(*command):
-        module = import_module(_module_of(*command))
-        if len(command) == 2 or name not in SUBCOMMANDS:
-            parser: CommandParser = getattr(module, f"make_{command[-1].replace('-', '_')}_parser")()
-            return parser
-    width = max(map(len, SUBCOMMANDS[name])) + 1
-    commands = "\n".join(f"  {name:{width}} {summary}" for name, (summary, _) in SUBCOMMANDS[name].items())
-    return parser_maker(
-        name,
-        module.DESCRIPTION,
-        module.EXAMPLES,
-        option("subcommand", nargs="?", metavar="COMMAND", help=", ".join(SUBCOMMANDS[name])),
-        before=f"commands (geval {name} COMMAND --help says more):\n{commands}\n\n",
-        usage=f"geval {name} COMMAND …",
-    )()
+    with _extras_named(name):
+        import_module(COMMANDS[name].module)
+    return _parsers[name]()
 
 
-def parser_maker(
-    command: str,
+def command(
+    name: str,
     description: str,
     examples: str,
     *options: OptionAdder,
     status: str = STATUS,
     before: str = "",
     usage: str | None = None,
-) -> Callable[[], CommandParser]:
-    """Return a function that makes the parser of a command; its last option is ``--help``, which no namespace holds.
+) -> Callable[[Function], Function]:
+    """Return a decorator for the function that runs a command, which has these options and ``--help``.
 
     ``examples`` may end in words about them; ``before`` is what the help says in front of them.
     """
 
     def make() -> CommandParser:
-        epilog = f"{before}examples:\n{examples}\n{status}" if examples else None
-        parser = CommandParser(prog=f"geval {command}", usage=usage, description=description, epilog=epilog)
+        page = COMMANDS[name].page or name.split()[0]
+        epilog = f"{before}examples:\n{examples}\n{status}\nDocumentation: {DOCUMENTATION}/{page}.md"
+        parser = CommandParser(prog=f"geval {name}", usage=usage, description=description, epilog=epilog)
         for add in options:
             add(parser)
         config.add_options(parser, "quiet")
         parser.add_argument(*HELP, action="store_true", default=argparse.SUPPRESS, help="show this and exit")
         return parser
 
-    return make
+    def register(function: Function) -> Function:
+        _parsers[name], _functions[name] = make, function
+        return function
+
+    return register
+
+
+def group(name: str, description: str, examples: str) -> None:
+    """Register a command that only has commands below it."""
+    names = summaries(name)
+
+    @command(
+        name,
+        description,
+        examples,
+        option("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=", ".join(names)),
+        before=f"commands (geval {name} COMMAND --help says more):\n{_listed(names)}\n",
+        usage=f"geval {name} COMMAND …",
+    )
+    def refuse(args: argparse.Namespace) -> NoReturn:
+        raise unknown_subcommand(name, *args.command[:1])
+
+
+def _listed(summaries: Mapping[str, str]) -> str:
+    width = max(map(len, summaries))
+    return "".join(f"  {name:{width}}  {summary}\n" for name, summary in summaries.items())
 
 
 # Options: functions that add them to a parser

@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from itertools import product
-from typing import NoReturn
 
 from geval_py.cli import score, terminal
 from geval_py.cli.commands import (
     DOCUMENTS,
     PLACES,
     add_format,
+    command,
     metric_options,
     number_option,
     option,
-    parser_maker,
     table_options,
 )
 from geval_py.errors import MissingFileError, UsageError
@@ -31,23 +30,12 @@ from geval_py.reading.outputs import (
     unique_names,
 )
 from geval_py.scoring import evaluate
-from geval_py.text import named, some_of, visible
+from geval_py.text import named, some_of
+
+OF_ONE_TEST = ("expected_file", "input_file", "cluster")  # options that do not go with several test sets
 
 
-class _OutFile(argparse.Action):
-    """Refuse ``-o``, which users know from scoring, and name the way to give outputs here."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, _: object, value: object, option: str | None = None
-    ) -> NoReturn:
-        args = option if value is None else f"{option} {visible(str(value))}"
-        raise UsageError(
-            message=f"unrecognized arguments: {args}\n  outputs are given without {option}; "
-            f"{parser.prog} --help shows the options"
-        )
-
-
-make_compare_parser = parser_maker(
+@command(
     "compare",
     """\
 Compare outputs: intervals, paired tests against a baseline, and groups of outputs that do not
@@ -83,7 +71,7 @@ differ significantly. The challenge's config.txt is read as for scoring.""",
         help="the folder of a challenge; repeatable: a row for each test set, and one for all lines",
     ),
     *PLACES[1:],
-    option("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS),
+    option("-o", "--out-file", dest="out_files", action="append", default=[], help="the same as OUT"),
     *metric_options("the metric to compare"),
     table_options("vocabulary", "tokenizer"),
     option(
@@ -116,16 +104,10 @@ differ significantly. The challenge's config.txt is read as for scoring.""",
     add_format,
     table_options("names", "threads", "cluster"),
 )  # fmt: skip
-
-
-OF_ONE_TEST = (  # options that do not go with several test sets
-    *("expected_file", "input_file", "cluster"),
-)
-
-
 def run_compare(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     folders, tests, args.challenges = args.challenges, args.tests, None
+    args.outputs += args.out_files
     args.out_directory = folders[0] if folders else args.out_directory
     args.test_name = tests[0] if tests else None
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, "cluster", command="compare")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 
-from geval_py.cli.commands import option, parser_maker, switch
+from geval_py.cli.commands import command, option, switch
 from geval_py.cli.terminal import note, say
 from geval_py.errors import UsageError
 from geval_py.scoring import writing
 from geval_py.tables.numbers import counted
 from geval_py.text import named
 
-make_convert_parser = parser_maker(
+
+@command(
     "convert",
     """\
 Write an output in another format, JSON lines (.jsonl, .ndjson), JSON (.json), Parquet (.parquet, .pq) or CSV
@@ -26,8 +27,6 @@ Write an output in another format, JSON lines (.jsonl, .ndjson), JSON (.json), P
     option("target", metavar="OUT", help="the TSV file to write"),
     switch("--force", help="overwrite an existing file"),
 )  # fmt: skip
-
-
 def run_convert(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     if os.path.lexists(args.target) and not args.force:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from geval_py.checking import rules
-from geval_py.cli import suggestions, terminal
-from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, option, parser_maker, parser_of, unknown_subcommand
+from geval_py.cli import terminal
+from geval_py.cli.commands import (
+    COMMANDS,
+    DOCUMENTATION,
+    command,
+    option,
+    parser_of,
+    summaries,
+    unknown_subcommand,
+)
+from geval_py.cli.suggestions import OTHER_COMMANDS, PLAIN, command_meant, glossary
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, config
 from geval_py.reading.config import Task
@@ -32,10 +42,8 @@ PURPOSES = {
     "latex": "a table for a paper",
     "html": "a table for a page",
     "concise": "geval check: a line for each place, as compilers show errors",
-    "github": "geval check: annotations of a pull request, and the job's summary",
+    "github": "geval check: annotations of a pull request",
     "gitlab": "geval check: Code Quality of a merge request",
-    "junit": "geval check: test results, for GitLab and others",
-    "sarif": "geval check: code scanning",
 }
 
 
@@ -52,44 +60,6 @@ FLAGS = {
     "f<FEATURE>": "only the lines with this feature",
     "p<PERCENT>": "only so many lines, on which the output is most confident",
 }
-
-
-def run_help(args: argparse.Namespace) -> None:
-    """Run the command; raises UsageError."""
-    words = args.command
-    name, subcommand = (*words, "", "")[:2]
-    if name in TOPICS:
-        TOPICS[name]()
-    elif (
-        not words
-        or (words == [name] and name in COMMANDS)
-        or (words[2:] == [] and subcommand in SUBCOMMANDS.get(name, ()))
-    ):
-        sys.stdout.write(parser_of(*words).format_help())
-    elif len(words) == 2 and name in SUBCOMMANDS:
-        raise unknown_subcommand(name, subcommand)
-    elif len(words) > 1 or not _explained(name):
-        unknown = " ".join(words)
-        meant = suggestions.command_meant(unknown, [*COMMANDS, *TOPICS])
-        advice = "" if meant is None else f"did you mean {meant}? "
-        there = f"{advice}the commands are {', '.join(COMMANDS)}; the lists are {', '.join(TOPICS)}"
-        raise UsageError(message=f"there is no command `{visible(unknown)}`\n  {there}")
-
-
-def _explained(name: str) -> bool:
-    """Show a rule, a metric, or the help of plain ``geval`` by another tool's name; return whether it is known."""
-    from geval_py.authoring.leaks import LEAK_RULES
-
-    if suggestions.OTHER_COMMANDS.get(name) == suggestions.PLAIN:
-        sys.stdout.write(parser_of().format_help())
-        return True
-    with suppress(UsageError):
-        terminal.say(rules.explanation(rules.find_rule(name, (*rules.RULES, *LEAK_RULES))))
-        return True
-    with suppress(UsageError):
-        _write_metrics([find_metric(name)])
-        return True
-    return False
 
 
 def _write_metrics(metrics: Iterable[Metric]) -> None:
@@ -133,19 +103,55 @@ TOPICS: dict[str, Callable[[], None]] = {
 }
 
 
-NAMES = ", ".join([*COMMANDS, *TOPICS])
-make_help_parser = parser_maker(
+@command(
     "help",
-    "Show what geval does, or one of its commands, and the options; or a list: of the metrics,\n"
-    "their flags, the formats of results, or the checker's rules; or one rule or metric, by its name.",
-    "",
+    "Show what geval does, or one of its commands, and the options; or a list: of the metrics, their flags, the\n"
+    "formats of results, or the checker's rules; or explain a rule, a metric, or a term of the glossary.",
+    """\
+  geval help compare                   as geval compare --help
+  geval help metrics
+  geval help "hidden answers"          a term, and the page that says more
+""",
     option(
         "command",
         nargs="*",
         metavar="COMMAND",
-        help=f"{NAMES}, a rule such as E114, or a metric (default: geval itself)",
+        help=f"{', '.join([*summaries(), *TOPICS])}, a rule, a metric, or a term (default: geval itself)",
     ),
 )
+def run_help(args: argparse.Namespace) -> None:
+    """Run the command; raises UsageError."""
+    name = " ".join(args.command)
+    if name in TOPICS:
+        TOPICS[name]()
+    elif name in ("", *COMMANDS) or OTHER_COMMANDS.get(name) == PLAIN:
+        sys.stdout.write(parser_of(name if name in COMMANDS else "").format_help())
+    elif len(args.command) == 2 and summaries(args.command[0]):
+        raise unknown_subcommand(*args.command)
+    elif not _explained(name):
+        meant = command_meant(name, [*COMMANDS, *map("help {}".format, TOPICS)], config.OPTION_NAMES)
+        advice = "" if meant is None else f"did you mean {meant}? "
+        there = f"{advice}the commands are {', '.join(summaries())}; the lists are {', '.join(TOPICS)}"
+        raise UsageError(message=f"there is no command `{visible(name)}`\n  {there}")
+
+
+def _explained(name: str) -> bool:
+    """Show what a rule, a metric or a term of the glossary means; return whether it is known."""
+    with suppress(UsageError):
+        from geval_py.authoring.leaks import LEAK_RULES
+
+        terminal.say(rules.explanation(rules.find_rule(name, (*rules.RULES, *LEAK_RULES))))
+        return True
+    with suppress(UsageError):
+        _write_metrics([find_metric(name)])
+        return True
+    text = glossary().get(name.casefold())
+    if text is None:
+        return False
+    pages = re.findall(r"\]\((\w+\.md[^)]*)\)", text) or ["glossary.md"]
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[*`]", r"\1", " ".join(text.split()))
+    terminal.say(f"{plain}\n\nDocumentation: {DOCUMENTATION}/{pages[0]}")
+    return True
 
 
 # What to type first

@@ -16,10 +16,10 @@ from geval_py.cli import score, terminal
 from geval_py.cli.commands import (
     PLACES,
     add_format,
+    command,
     metric_options,
     number_option,
     option,
-    parser_maker,
     switch,
     table_options,
 )
@@ -66,7 +66,9 @@ OPTIONS = (
     add_format,
     table_options("threads"),
 )
-make_tune_parser = parser_maker(
+
+
+@command(
     "tune",
     """\
 Improve an output on a test set with known answers: mix it with the frequent words of train and with a distribution
@@ -79,7 +81,16 @@ that is the same for all words. The mixture is written if it helps on held-out l
     table_options(out_files="the output, as for scoring; needed if there are several"),
     *OPTIONS,
 )
-make_mix_parser = parser_maker(
+def run_tune(args: argparse.Namespace) -> None:
+    """Run ``geval tune``; raises GevalError."""
+    task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, command="tune")
+    with score.blaming_config(task):
+        split = splits.locate(task)
+        only_output(split.outputs)
+    _improve(args, task, settings, split)
+
+
+@command(
     "mix",
     """\
 Mix outputs of one test set, with each other and with the frequent words of train, by the weights that are best
@@ -101,17 +112,6 @@ and by more than chance.""",
     ),
     *OPTIONS,
 )
-
-
-def run_tune(args: argparse.Namespace) -> None:
-    """Run ``geval tune``; raises GevalError."""
-    task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, command="tune")
-    with score.blaming_config(task):
-        split = splits.locate(task)
-        only_output(split.outputs)
-    _improve(args, task, settings, split)
-
-
 def run_mix(args: argparse.Namespace) -> None:
     """Run ``geval mix``; raises GevalError."""
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, command="mix")

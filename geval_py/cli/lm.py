@@ -19,9 +19,10 @@ from geval_py.cli.commands import (
     CONTEXTS,
     OptionAdder,
     add_format,
+    command,
+    group,
     number_option,
     option,
-    parser_maker,
     switch,
     table_options,
 )
@@ -40,15 +41,18 @@ from geval_py.text import named
 if TYPE_CHECKING:
     from geval_py.modelling import predicting
 
-DESCRIPTION = "Train n-gram language models, compute the perplexity of texts, and predict next words."
-EXAMPLES = """\
+group(
+    "lm",
+    "Train n-gram language models, compute the perplexity of texts, and predict next words.",
+    """\
   geval lm train -o 3 text.txt --arpa text.arpa
   geval lm perplexity text.arpa other.txt
   geval lm next text.arpa "in the"
   geval lm surprisal text.arpa other.txt
   geval lm mix text.arpa old.arpa --on other.txt
   geval lm train --help                what a command does, and its options
-"""
+""",
+)
 DEFAULT_ORDER = 5
 ROWS_LOOKED_AT = 100
 MODEL_HELP = "a model: an ARPA file, which may be compressed, or a binary file of KenLM"
@@ -113,7 +117,7 @@ def _noted(blocks: Iterator[TextBlock]) -> Iterator[TextBlock]:
         yield path, line, block
 
 
-make_train_parser = parser_maker(
+@command(
     "lm train",
     "Train an n-gram model with interpolated modified Kneser-Ney smoothing, as KenLM's lmplz does.",
     """\
@@ -159,8 +163,6 @@ another option or after the texts.
         help="use about this much memory, and temporary files beside the model for the rest (default: 2G)",
     ),
 )  # fmt: skip
-
-
 def run_train(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     if not (args.texts or args.challenge) and sys.stdin.isatty():
@@ -239,7 +241,7 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
     )
 
 
-make_perplexity_parser = parser_maker(
+@command(
     "lm perplexity",
     "Show a model's perplexity of texts: of n-grams including and excluding OOVs, as KenLM's query does; of other\n"
     "language models per token, word and byte, as lm-evaluation-harness does.",
@@ -272,8 +274,6 @@ make_perplexity_parser = parser_maker(
     add_format,
     before=f"{ngram_model.UNKNOWN_CONVENTION[:1].upper()}{ngram_model.UNKNOWN_CONVENTION[1:]}.\n\n",
 )  # fmt: skip
-
-
 def run_perplexity(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     if args.model is None or (not (args.texts or args.challenge) and sys.stdin.isatty()):
@@ -323,7 +323,7 @@ def _texts(blocks: Iterator[TextBlock], *, whole: bool) -> Iterator[str]:
         yield from (text.removesuffix(b"\r").decode(errors="replace") for text in texts)
 
 
-make_count_parser = parser_maker(
+@command(
     "lm count",
     "Show how often n-grams occur in a text, and their share of the n-grams with the same words before the last one.",
     """\
@@ -333,8 +333,6 @@ make_count_parser = parser_maker(
     option("ngrams", nargs="*", metavar="NGRAM", help="one or more words, separated by spaces"),
     table_options("precision", tokenizer=TOKENIZER_HELP),
 )  # fmt: skip
-
-
 def run_count(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     lines = (("", 1, ngram.encode(errors="surrogateescape") + b"\n") for ngram in args.ngrams)
@@ -362,15 +360,13 @@ def run_count(args: argparse.Namespace) -> None:
     terminal.write_table(Table(columns, rows))
 
 
-make_info_parser = parser_maker(
+@command(
     "lm info",
     "Check a model file; show its order, its numbers of n-grams, and its vocabulary.",
     "  geval lm info text.arpa\n",
     option("model", nargs="?", metavar="FILE", help=MODEL_HELP),
     add_format,
 )
-
-
 def run_info(args: argparse.Namespace) -> None:
     """Run ``geval lm info``; raises GevalError."""
     if args.model is None:
@@ -383,7 +379,7 @@ def run_info(args: argparse.Namespace) -> None:
         terminal.show(sizes, args)
 
 
-make_next_parser = parser_maker(
+@command(
     "lm next",
     "Show the most probable next words after contexts, which begin at the start of a sentence.",
     """\
@@ -399,8 +395,6 @@ make_next_parser = parser_maker(
     table_options("precision"),
     add_format,
 )  # fmt: skip
-
-
 def run_next(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     if args.model is None:
@@ -413,7 +407,7 @@ def run_next(args: argparse.Namespace) -> None:
     terminal.show(ngram_model.WordListing(columns, rows), args)
 
 
-make_surprisal_parser = parser_maker(
+@command(
     "lm surprisal",
     "Show the surprisal of each word of a text in bits, -log2 of its probability after the preceding words.",
     """\
@@ -428,8 +422,6 @@ make_surprisal_parser = parser_maker(
     table_options("precision"),
     add_format,
 )  # fmt: skip
-
-
 def run_surprisal(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     if args.model is None:
@@ -459,7 +451,7 @@ def _figures(name: str, precision: int | None, unit: str = "") -> Column:
     return Column(name, unit=unit, alignment="right", write=write)
 
 
-make_mix_parser = parser_maker(
+@command(
     "lm mix",
     "Find the weights with which models together best predict a held-out text, and show the perplexities.",
     """\
@@ -481,8 +473,6 @@ commands instead. A word that is missing from one of the models has probability 
     table_options("precision"),
     add_format,
 )  # fmt: skip
-
-
 def run_mix(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     if len(set(args.models)) < 2 or args.on is None:

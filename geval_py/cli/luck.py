@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 
 from geval_py.cli import score
-from geval_py.cli.commands import OF_HASHED_METRICS, number_option, parser_maker, table_options
+from geval_py.cli.commands import OF_HASHED_METRICS, command, number_option, table_options
 from geval_py.explaining import luck
 from geval_py.reading import config
 from geval_py.reading.splits import locate
 from geval_py.scoring import evaluate
 from geval_py.scoring.score_tables import shown_names
 
-make_luck_parser = parser_maker(
+
+@command(
     "luck",
     """\
 Show how much hash collisions changed scores: the scores that other seeds of the hash would give, and how
@@ -28,8 +29,6 @@ far this one is from them.""",
         help=f"how many other seeds to score with (default: {luck.DEFAULT_SEEDS})",
     ),
 )  # fmt: skip
-
-
 def run_luck(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     task, settings = config.task_and_settings(args)

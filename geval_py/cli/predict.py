@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from geval_py.cli import terminal
-from geval_py.cli.commands import CONTEXTS, number_option, option, parser_maker, switch, table_options
+from geval_py.cli.commands import CONTEXTS, PLACES, command, number_option, option, switch, table_options
 from geval_py.errors import GevalError, MissingFileError, UsageError
 from geval_py.evaluation import evaluate
 from geval_py.modelling import baselines, corpus, gap_models, predicting
@@ -32,7 +32,25 @@ HEADERS = ("out_directory", "expected_directory", "in_header", "out_header")
 LISTED = "\n".join(f"  {name:11} {model.summary.replace('`', '')}" for name, model in baselines.BASELINES.items())
 
 
-make_baseline_parser = parser_maker(
+def _located(args: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, str]:
+    """Return the challenge, the test set, and the path of the output to write.
+
+    Raises MissingFileError without an input, and UsageError if there is such an output.
+    """
+    task, _ = config.task_and_settings(args)
+    challenge = Challenge(path=task.directory, task=task)
+    test = challenge[task.test_name]
+    if test.input is None:
+        hint = "--expected-directory DIR says where the challenge is"
+        place = os.path.join(test.directory, splits.INPUT_FILE)
+        raise MissingFileError(what="No file with the input", path=place, hint=hint)
+    output = os.path.join(test.directory, name)
+    if os.path.lexists(output) and not args.force:
+        raise UsageError(message=f"{named(output)} is there already, and is left as it is\n  --force writes over it")
+    return challenge, test, output
+
+
+@command(
     "baseline",
     "Write the output of a simple model, trained on the challenge's train, for a test set.",
     """\
@@ -47,6 +65,7 @@ make_baseline_parser = parser_maker(
         metavar="MODEL",
         help=f"{', '.join(baselines.BASELINES)} or kenlm:FILE (default: {baselines.DEFAULT})",
     ),
+    PLACES[0],
     table_options("test_name", *HEADERS),
     *CONTEXTS,
     number_option(
@@ -65,9 +84,29 @@ models:
 
 """,
 )
+def run_baseline(args: argparse.Namespace) -> None:
+    """Run ``geval baseline``; raises GevalError."""
+    model = baselines.baseline(args.model, top=args.top)
+    kind, _, path = args.model.partition(":")
+    short = kind + ("-" + re.sub(r"[^\w.-]", "-", os.path.basename(path)) if path else "")
+    challenge, test, output = _located(args, f"out-model={short}.tsv")
+    contexts = args.left, args.right
+    _note_one_context(short, model, test, contexts)
+    _fit(model, challenge, contexts, keep=not args.no_cache)
+    os.makedirs(test.directory, exist_ok=True)
+    size = len(test)
+    with terminal.ProgressBar("items", unit="items") as progress:
+
+        def watched() -> Iterator[items.Item]:
+            for item in _gaps(test, contexts):
+                progress(item.line, size)
+                yield item
+
+        write_output(output, predicting.predict(model, watched()))
+    terminal.say(f"wrote {named(output)}")
 
 
-make_predict_parser = parser_maker(
+@command(
     "predict",
     "Write the output of a language model for a test set: in each gap the likeliest words, with the\n"
     "probabilities that the model gives to their tokens and to their end; all other words share the rest.",
@@ -84,6 +123,7 @@ A run that is stopped, or killed, goes on where it was when it is started again.
         "-o", "--out-file", dest="name", default="", metavar="NAME",
         help="the output's name, such as out-mine.tsv (default: made from the model and the options)",
     ),
+    PLACES[0],
     table_options(*HEADERS),
     option("--left-column", metavar="COLUMN", default="", help="the column of the left context"),
     option("--right-column", metavar="COLUMN", default="", help="the column of the right context"),
@@ -133,48 +173,6 @@ models:
 
 """,
 )  # fmt: skip
-
-
-def _located(args: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, str]:
-    """Return the challenge, the test set, and the path of the output to write.
-
-    Raises MissingFileError without an input, and UsageError if there is such an output.
-    """
-    task, _ = config.task_and_settings(args)
-    challenge = Challenge(path=task.directory, task=task)
-    test = challenge[task.test_name]
-    if test.input is None:
-        hint = "--expected-directory DIR says where the challenge is"
-        place = os.path.join(test.directory, splits.INPUT_FILE)
-        raise MissingFileError(what="No file with the input", path=place, hint=hint)
-    output = os.path.join(test.directory, name)
-    if os.path.lexists(output) and not args.force:
-        raise UsageError(message=f"{named(output)} is there already, and is left as it is\n  --force writes over it")
-    return challenge, test, output
-
-
-def run_baseline(args: argparse.Namespace) -> None:
-    """Run ``geval baseline``; raises GevalError."""
-    model = baselines.baseline(args.model, top=args.top)
-    kind, _, path = args.model.partition(":")
-    short = kind + ("-" + re.sub(r"[^\w.-]", "-", os.path.basename(path)) if path else "")
-    challenge, test, output = _located(args, f"out-model={short}.tsv")
-    contexts = args.left, args.right
-    _note_one_context(short, model, test, contexts)
-    _fit(model, challenge, contexts, keep=not args.no_cache)
-    os.makedirs(test.directory, exist_ok=True)
-    size = len(test)
-    with terminal.ProgressBar("items", unit="items") as progress:
-
-        def watched() -> Iterator[items.Item]:
-            for item in _gaps(test, contexts):
-                progress(item.line, size)
-                yield item
-
-        write_output(output, predicting.predict(model, watched()))
-    terminal.say(f"wrote {named(output)}")
-
-
 def run_predict(args: argparse.Namespace) -> None:
     """Run ``geval predict``; raises GevalError."""
     contexts = args.left_column, args.right_column

@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 
 from geval_py.cli import score, terminal
-from geval_py.cli.commands import DOCUMENTS, PLACES, metric_options, option, parser_maker, table_options
+from geval_py.cli.commands import DOCUMENTS, PLACES, command, metric_options, option, table_options
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, rewriting
 from geval_py.reading.outputs import find_outputs
@@ -17,7 +17,8 @@ from geval_py.text import named, visible
 PAGE_FILE = "report.html"  # in the current folder
 GENERATOR = b'<meta name="generator" content="geval-py'  # in the head of every page of ours
 
-make_report_parser = parser_maker(
+
+@command(
     "report",
     """\
 Explain an output on one page: how good it is and how sure that is, where its loss comes from,
@@ -37,8 +38,6 @@ which lines are hard. Of several outputs the first is explained, and compared wi
     *PLACES,
     table_options("threads"),
 )
-
-
 def run_report(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     html, svg = args.html, args.svg

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from geval_py.cli import terminal
-from geval_py.cli.commands import option, parser_maker
+from geval_py.cli.commands import command, option
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
@@ -16,22 +16,18 @@ PACKAGE = Path(__file__).parents[1]
 NOT_COPIED = ("gazette.txt",)  # the text that the challenge was cut from
 
 
-make_sample_parser = parser_maker(
+@command(
     "sample",
     "Copy a sample challenge, words missing from an old newspaper, into a new folder.",
     """\
   geval sample gazette                 copy it into the folder gazette, which must not be there yet
   cd gazette; geval -t dev-0           and score its two outputs
 """,
-    option("folder", nargs="?", metavar="DIR", help="the folder to make"),
+    option("folder", metavar="DIR", help="the folder to make"),
     status="Exit status: 0 success, 1 it could not be copied, 2 an error in the command line.",
 )
-
-
 def run_sample(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises UsageError and UnreadableFileError."""
-    if args.folder is None:
-        raise UsageError(message="a folder to make is missing\n  for example geval sample gazette")
     folder, origin = Path(args.folder), source()
     try:
         folder.mkdir(parents=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
-import math
 import os
 import re
 import sys
@@ -13,20 +12,19 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from glob import escape
+from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from geval_py.board.intake.identity import bare_name, is_archive, upload_name_problem
-from geval_py.board.submission import GONITO_FILE
+from geval_py.checking import targets
 from geval_py.cli import terminal
-from geval_py.cli.commands import option, parser_maker, switch
+from geval_py.cli.commands import command, option, switch
 from geval_py.errors import DataError, MissingFileError, UsageError
-from geval_py.reading.files import matching_files, naming
-from geval_py.reading.outputs import OUTPUT_NAME
+from geval_py.reading.files import naming
+from geval_py.reading.rewriting import written_whole
 from geval_py.tables.numbers import counted
 from geval_py.text import named, visible, width_of
 
@@ -37,7 +35,6 @@ SECONDS = 60  # for which the server's answer is waited for
 MAX_PLACES = 3  # that are shown of each problem
 PAUSE_SECONDS = 2  # between two looks at an upload
 PATIENCE_SECONDS = 60  # for which the state of an upload is asked for while the board does not tell it
-MAX_UNPACKED = 2_000_000_000  # bytes of an archive
 FINE = ("scored", "done")
 LADDER = ", which changes only when a new score is significantly better"
 
@@ -54,16 +51,23 @@ class SubmitError(DataError):
         return f"The upload may not have arrived: {visible(self.reason)}\n  send it again: the same file counts once"
 
 
-make_submit_parser = parser_maker(
+@command(
     "submit",
     "Upload an output, a folder or an archive to the server of a board, and show the result.",
     """\
   geval submit test-A/out.tsv --board https://board.example.org
   geval submit . --board https://board.example.org
+  geval submit . --pack team.zip
   geval submit team.zip --board https://board.example.org --no-wait >receipt.jws
 """,
     option("file", metavar="FILE", help="an output such as test-A/out.tsv, a submission's folder, or an archive"),
-    option("--board", required=True, metavar="URL", help="the address of the board"),
+    option("--board", metavar="URL", help="the address of the board"),
+    option(
+        "--pack", metavar="FILE", help="check it, and write the archive that a board takes (.zip); nothing is sent"
+    ),
+    option(
+        "--challenge", metavar="DIR", help="the challenge's folder (default: the submission's, or the current one)"
+    ),
     option(
         "-t",
         "--test-name",
@@ -75,33 +79,57 @@ make_submit_parser = parser_maker(
     switch("--no-check", help="send it without checking it here first"),
     switch("--no-wait", help="print the signed receipt at once, and do not wait for the score"),
     status="""\
-Exit status: 0 it is scored, was sent with --no-wait, or has arrived and its state is not known yet; 1 it has \
-errors and was not sent, or it is rejected, refused or failed; 2 an error in the command line.""",
+Exit status: 0 it is scored, was written by --pack, was sent with --no-wait, or has arrived and its state is not \
+known yet; 1 it has errors and was not sent, or it is rejected, refused or failed; 2 an error in the command line.""",
     before="""\
 The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. Create one \
 on your page of the board, or ask the organiser for one.
 
 """,
 )
-
-
 def run_submit(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    base, token = _address(args.board), _token(args.token_file)
+    from geval_py.board.intake.receiving import user_submission
+
+    if args.pack is None:
+        if args.board is None:
+            raise UsageError(
+                message="the board is missing\n  give its address by --board, or write an archive by --pack"
+            )
+        base, token = _address(args.board), _token(args.token_file)
+    elif not args.pack.endswith(".zip"):
+        raise UsageError(
+            message=f"argument --pack: `{visible(args.pack)}` is not the name of an archive such as team.zip"
+        )
     if not os.path.exists(args.file):
         raise MissingFileError(what="Nothing to submit", path=args.file)
-    with tempfile.TemporaryDirectory(prefix="geval-submit-") as place:
-        path, query = args.file, {"dry": "yes"} if args.trial else {}
-        if os.path.isdir(path) or is_archive(path):
-            path, outputs = _packed(path, args.test_name, place)
-        elif problem := upload_name_problem(os.path.basename(path)):
+    path, query = args.file, {"dry": "yes"} if args.trial else {}
+    tests = [args.test_name] if args.test_name else []
+    is_output = not (os.path.isdir(path) or is_archive(path))
+    if is_output:
+        if problem := upload_name_problem(os.path.basename(path)):
             raise UsageError(message=problem)
-        else:
-            outputs = [path]
-            query["test"] = args.test_name or os.path.basename(os.path.dirname(os.path.abspath(path)))
-        if not (args.no_check or args.trial) and _has_errors(outputs):
-            terminal.complain("Nothing was sent, because the board would reject it\n  --no-check sends it anyway")
-            return 1
+        query["test"] = args.test_name or os.path.basename(os.path.dirname(os.path.abspath(path)))
+    if not (args.no_check or args.trial) and _has_errors(path, args.challenge, tests):
+        terminal.complain("Nothing was sent, because the board would reject it\n  --no-check sends it anyway")
+        return 1
+    with tempfile.TemporaryDirectory(prefix="geval-submit-") as place:
+        if args.pack is not None or os.path.isdir(path) or (tests and not is_output):
+            archive = os.path.join(place, f"{bare_name(os.path.abspath(path)).lstrip('.') or 'submission'}.zip")
+            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed, ExitStack() as stack:
+                files = {f"{query.get('test')}/{os.path.basename(path)}": path}
+                if not is_output:
+                    tests = tests or targets.challenge_and_tests(path, args.challenge)[1]
+                    _, files = stack.enter_context(user_submission(path, tests))
+                for name, file in files.items():
+                    packed.write(file, name)
+            path = archive
+        if args.pack is not None:
+            with open(path, "rb") as archive_file, written_whole(args.pack) as draft:
+                while data := archive_file.read(CHUNK_BYTES):
+                    draft.write(data)
+            terminal.tell(f"wrote {named(args.pack)}, which a board takes")
+            return 0
         sent = _send(f"{base}/upload/{quote(os.path.basename(path))}?{urlencode(query)}", token, path)
     number, receipt = str(sent["number"]), str(sent["receipt"])
     if sent["note"]:
@@ -162,52 +190,16 @@ def _token(path: str | None) -> str:
     return token
 
 
-def _has_errors(outputs: Sequence[str]) -> bool:
-    """Check outputs as ``geval check`` does, before the board does, and show the report if one has errors."""
-    from geval_py.checking import problem_formats, rules, targets
+def _has_errors(path: str, challenge: str | None, tests: Sequence[str]) -> bool:
+    """Check a submission as ``geval check`` does, before the board does, and show the report if it has errors."""
+    from geval_py.checking import problem_formats, rules
     from geval_py.checking.check import check_targets
 
-    checked = targets.find_targets(outputs)
-    report = check_targets(checked, rules.select_rules(), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
-    if report.status:
+    found = targets.find_targets([path], challenge, tests)
+    report = check_targets(found, rules.select_rules(None), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
+    if report.status or any(problem.rule.code == "W108" for problem in report.problems):
         sys.stderr.write(problem_formats.render(report, "text", width=width_of(sys.stderr)))
     return report.status > 0
-
-
-def _packed(path: str, test: str | None, place: str) -> tuple[str, list[str]]:
-    """Return the archive to send of a folder or an archive, and its outputs; only those of a ``test``, if given."""
-    folder = path if os.path.isdir(path) else _unpacked(path, test, place)
-    candidates = matching_files(folder, f"{escape(test) if test else '*'}/out*")
-    outputs = sorted(output for output in candidates if re.fullmatch(OUTPUT_NAME, os.path.basename(output)))
-    if not outputs:
-        raise UsageError(message=f"{named(path)} has no output such as {visible(test or 'test-A')}/out.tsv")
-    if folder != path and test is None:
-        return path, outputs
-    archive = os.path.join(place, f"{bare_name(os.path.abspath(path)).lstrip('.') or 'submission'}.zip")
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-        for file in [*matching_files(folder, GONITO_FILE), *outputs]:
-            packed.write(file, os.path.relpath(file, folder))
-    return archive, outputs
-
-
-def _unpacked(archive: str, test: str | None, place: str) -> str:
-    """Copy what a board takes of an archive into a folder, and return it.
-
-    A board with one test set takes outputs beside its folder too, which are in a folder here.
-    """
-    from geval_py.board.intake.sources import CHUNK_BYTES, Budget, archive_source
-
-    folder = os.path.join(place, "unpacked")
-    budget = Budget(bytes=MAX_UNPACKED, files=MAX_UNPACKED, ends=math.inf)
-    for name, read in archive_source(archive, budget).members(lambda _: True):
-        *_, parent, file = f"/{name}".split("/")
-        if file == GONITO_FILE or re.fullmatch(OUTPUT_NAME, file):
-            target = os.path.join(folder, "" if file == GONITO_FILE else parent or test or "test", file)
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            with open(target, "wb") as copy:
-                while data := read(CHUNK_BYTES):
-                    copy.write(data)
-    return folder
 
 
 class _NoRedirect(HTTPRedirectHandler):

@@ -1,11 +1,15 @@
-"""Suggestions for unknown command-line words ("did you mean …?"): synonyms, and words with a similar spelling."""
+"""Suggestions for unknown command-line words: commands below others, synonyms, terms, and words spelt alike."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
 
 from geval_py.text import nearest
 
+PACKAGE = Path(__file__).parents[1]
 MIN_SIMILARITY = 0.58  # of 1: "bootstrap-samples" and "samples", but not "cross-tabs" and "threads"
 
 # Names of options in other tools of the field, and names that people try first, by what to write here.
@@ -22,7 +26,6 @@ SYNONYMS = {
         "--format json": "json",
         "--format latex": "latex",
         "--format markdown": "markdown",
-        "--format sarif": "sarif",
         "--html": "output",
         "--input-file": "in input",
         "--line-by-line": "lines",
@@ -42,31 +45,29 @@ SYNONYMS = {
     for name in names.split()
 }
 PLAIN = "geval, without a command"
-# Names of commands in other tools, and what to write here.
+# Names of commands in other tools, and words of people who look for one, by what to write here.
 OTHER_COMMANDS = {
-    "bootstrap": "geval --bootstrap 1000",
-    "completions": "geval completion",
-    "demo": "geval sample",
-    "diff": "geval --diff OTHER",
-    "eval": PLAIN,
-    "evaluate": PLAIN,
-    "example": "geval sample",
-    "explain": "geval --worst-features",
-    "features": "geval --worst-features",
-    "fix": "geval check --fix",
-    "lines": "geval --line-by-line",
-    "lint": "geval check",
-    "list": "geval --list-metrics",
-    "metrics": "geval --list-metrics",
-    "rank": "geval --by-score",
-    "run": PLAIN,
-    "score": PLAIN,
-    "test": "geval -t TEST",
-    "tokenize": "geval --just-tokenize",
-    "validate": "geval check",
-    "verify": "geval check",
-    "version": "geval --version",
-    "versus": "geval compare",
+    name: ours
+    for ours, names in {
+        PLAIN: "eval evaluate run score",
+        "geval --bootstrap 1000": "bootstrap",
+        "geval --by-score": "rank",
+        "geval --diff OTHER": "diff",
+        "geval --just-tokenize": "tokenize",
+        "geval --line-by-line": "lines",
+        "geval --list-metrics": "list metrics",
+        "geval --version": "version",
+        "geval --worst-features": "explain features",
+        "geval -t TEST": "test",
+        "geval challenge make or geval board init": "create new",
+        "geval check": "lint verify",
+        "geval check --fix": "fix",
+        "geval compare": "significance versus",
+        "geval completion": "completions",
+        "geval sample": "demo example",
+        "geval submit": "push send upload",
+    }.items()
+    for name in names.split()
 }
 
 
@@ -76,24 +77,44 @@ def option_meant(word: str, names: Iterable[str], commands: Iterable[str] = ()) 
     >>> option_meant("--predictions", ["--out-file", "--precision"]), option_meant("--smaples", ["--samples"])
     ('--out-file', '--samples')
     >>> option_meant("--compare", ["--cartesian"], ["compare"])
-    'compare'
+    'geval compare'
     """
     options = {name: name for name in names}
     meant = {other: ours for other, ours in SYNONYMS.items() if ours.partition(" ")[0] in options}
     name = word.partition("=")[0]
     similar = (command for command in commands if nearest(name.lstrip("-"), [command]))  # the dashes do not count
-    meanings = meant | {f"--{command}": command for command in similar} | options
+    meanings = meant | {f"--{command}": f"geval {command}" for command in similar} | options
     begun = [option for option in options if name.startswith("--") and option.startswith(name)]
     return begun[0] if begun and name not in meanings else _meant(name, meanings)
 
 
-def command_meant(word: str, commands: Iterable[str]) -> str | None:
-    """Return the command that an unknown one probably means, or its equivalent; None if none is similar.
+def command_meant(word: str, commands: Iterable[str], options: Iterable[str] = ()) -> str | None:
+    """Return what to write in place of an unknown command; None if nothing is similar.
 
-    >>> command_meant("comapre", ["check", "compare"]), command_meant("lint", ["check", "compare"])
-    ('compare', 'geval check')
+    That is a command below another, an option, what other tools call so, a term of the glossary, or a similar name.
+
+    >>> command_meant("serve", ["board serve", "compare"]), command_meant("comapre", ["board serve", "compare"])
+    ('geval board serve', 'geval compare')
+    >>> command_meant("init", ["board init"], ["--init"]), command_meant("lint", ["compare"])
+    ('geval board init or geval --init', 'geval check')
     """
-    return _meant(word, OTHER_COMMANDS | {command: command for command in commands})
+    names = {name: f"geval {name}" for name in commands}
+    last_words = {name.rpartition(" ")[2]: meaning for name, meaning in names.items()}
+    named = [meaning for name, meaning in names.items() if word == name.rpartition(" ")[2]]
+    named += [f"geval {option}" for option in options if option == f"--{word}"]
+    if not named and word.casefold() in glossary() and word not in OTHER_COMMANDS:
+        return f"geval help {word}"
+    return " or ".join(named) or _meant(word, OTHER_COMMANDS | last_words | names)
+
+
+@cache
+def glossary() -> dict[str, str]:
+    """Return the texts of the glossary, in Markdown, by their terms; none if it was not installed."""
+    places = (PACKAGE / "sample" / "docs", PACKAGE.parent / "docs")
+    texts = (place.joinpath("glossary.md") for place in places)
+    text = next((path.read_text(encoding="utf-8") for path in texts if path.exists()), "")
+    _, *sections = re.split(r"(?m)^## (.+)\n", text)
+    return dict(zip(map(str.casefold, sections[::2]), sections[1::2], strict=True))
 
 
 def _meant(word: str, meanings: Mapping[str, str]) -> str | None:

@@ -8,16 +8,19 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
+from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from geval_py.errors import GevalError, MalformedLineError, UsageError
 from geval_py.reading.config import Settings, said_option
 from geval_py.reading.files import name_of
+from geval_py.reading.outputs import OUTPUT_NAME
 from geval_py.tables.formats import Tabular
 from geval_py.tables.layout import fitted, picture
 from geval_py.tables.table import Table
@@ -30,44 +33,54 @@ if TYPE_CHECKING:
 
 Unit = Literal["bytes", "items"]
 
-PATIENCE_SECONDS = 1.0
+PATIENCE_SECONDS = 0.6  # of work; the command starts as long before
+DRAWING_SECONDS = 0.2
 MAX_LIKEWISE = 3  # outputs that a note names beside the first
 _is_quiet = False  # as --quiet asks
+_phases: list[ProgressBar] = []  # each within the one before
+_drawer: _Drawer | None = None  # of these phases, on a terminal
 
 
-def carry_out(command: Callable[[], int | None], asked: Settings | argparse.Namespace) -> int:
+def carry_out(name: str, command: Callable[[], int | None], asked: Settings | argparse.Namespace) -> int:
     """Run a command as ``--output`` and ``--quiet`` ask, and return its exit status.
 
     The file of ``--output`` is left as it was if an error is raised, or if the command fails and shows nothing.
-    Raises UsageError for a file that cannot be written, one that may hold the output of a model, and one that
-    ``--output`` and ``--also`` both name.
+    Raises UsageError for a file that cannot be written, and one that may hold the output of a model.
     """
     global _is_quiet
     _is_quiet = asked.quiet
     output = getattr(asked, "output_file", None)
-    paths = [path for _, path in getattr(asked, "also", ())] + [output] * (output is not None)
-    for path in paths:
-        if os.path.exists(path) and name_of(path).endswith((".tsv", ".jsonl", ".parquet")):
-            raise UsageError(
-                message=f"Cannot write results to {named(path)}: it may hold the output of a model\n"
-                f"  -o {visible(path)} scores it; remove it first if you do not need it"
-            )
-        if paths.count(path) > 1:
-            raise UsageError(message=f"Cannot write two reports to {named(path)}: give each a file of its own")
-    if output is None:
-        return command() or 0
-    from geval_py.reading.rewriting import written_whole
+    if output is not None and _may_be_output(output):
+        raise UsageError(
+            message=f"Cannot write results to {named(output)}: it may hold the output of a model\n"
+            f"  -o {visible(output)} scores it; remove it first if you do not need it"
+        )
+    with ProgressBar(name):
+        if output is None:
+            return command() or 0
+        from geval_py.reading.rewriting import written_whole
 
-    with written_whole(output) as file:
-        stream: Any = file.stream
-        results = io.TextIOWrapper(stream, "utf-8", "backslashreplace", newline="\n")
-        try:
-            with redirect_stdout(results):
-                status = command() or 0
-        finally:
-            results.detach()  # which writes what is left, and leaves the file open
-        file.is_wanted = status == 0 or file.stream.tell() > 0
+        with written_whole(output) as file:
+            stream: Any = file.stream
+            results = io.TextIOWrapper(stream, "utf-8", "backslashreplace", newline="\n")
+            try:
+                with redirect_stdout(results):
+                    status = command() or 0
+            finally:
+                results.detach()  # which writes what is left, and leaves the file open
+            file.is_wanted = status == 0 or file.stream.tell() > 0
     return status
+
+
+def _may_be_output(path: str) -> bool:
+    """Return whether a file may hold the output of a model; results are a table of several columns, or one number."""
+    if not os.path.isfile(path) or not name_of(path).endswith((".tsv", ".jsonl", ".parquet")):
+        return False
+    with open(path, "rb") as file:
+        first, more = file.readline(), file.readline()
+    is_table = path.endswith(".tsv") and (b"\t" in first or not more)
+    is_named_so = re.fullmatch(OUTPUT_NAME, os.path.basename(path))
+    return not is_table or is_named_so is not None or re.search(rb":[0-9.]", first.split(b"\t")[0]) is not None
 
 
 def show(
@@ -136,12 +149,19 @@ def tell(message: str) -> None:
 
 
 def note_outputs(notes: Mapping[str, Sequence[str]]) -> None:
-    """Write the notes of one kind on outputs, by their paths; of three outputs or more, only those on the first."""
-    paths = [path for path, of_output in notes.items() if of_output]
-    likewise = f"\n  likewise {some_of(map(named, paths[1:]), MAX_LIKEWISE)}" if len(paths) > 2 else ""
-    for path in paths[:1] if likewise else paths:
-        *before, last = notes[path]
-        note(*before, last + likewise)
+    """Write the notes on outputs, by their paths; of three outputs with notes of one kind, only those on the first.
+
+    Notes are of one kind if they differ only in figures, and in what they quote.
+    """
+    kinds: dict[str, list[str]] = {}
+    for path, of_output in notes.items():
+        if of_output:
+            kinds.setdefault(re.sub(r"`.*?`|[0-9.e+-]+", "", "\n".join(of_output)), []).append(path)
+    for paths in kinds.values():
+        likewise = f"\n  likewise {some_of(map(named, paths[1:]), MAX_LIKEWISE)}" if len(paths) > 2 else ""
+        for path in paths[:1] if likewise else paths:
+            *before, last = notes[path]
+            note(*before, last + likewise)
 
 
 def show_notes(evaluations: Sequence[Evaluation]) -> None:
@@ -168,39 +188,112 @@ def cluster_at(address: str) -> Iterator[Any]:
 
 
 class ProgressBar:
-    """A bar on a terminal's standard error, shown for work that takes longer than a second.
+    """Work that is under way, as a context: a bar on a terminal's standard error shows the innermost after a while.
 
     Call it with the amount done and the whole amount, in bytes or in items.
     """
 
     def __init__(self, what: str, *, unit: Unit = "bytes") -> None:
-        self._what, self._unit = what, unit
-        self._start = time.monotonic()
-        self._bar: tqdm[None] | None = None
+        self.what, self.unit = what, unit
+        self.start, self.done = time.time(), 0
+        self.size: int | None = None
 
     def __enter__(self) -> ProgressBar:
+        global _drawer
+        _phases.append(self)
+        if len(_phases) == 1:
+            _drawer = _Drawer() if not _is_quiet and is_able_terminal(sys.stderr) else None
+        elif _drawer is not None:
+            _drawer.clear()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        _phases.remove(self)
+        if _drawer is not None:
+            _drawer.clear() if _phases else _drawer.close()
 
     def __call__(self, done: int, size: int) -> None:
-        if self._bar is not None:
-            self._bar.update(done - self._bar.n)
-        elif not _is_quiet and time.monotonic() - self._start >= PATIENCE_SECONDS and is_able_terminal(sys.stderr):
-            from tqdm.std import tqdm
+        is_first = self.size is None
+        self.done, self.size = done, size
+        if _drawer is not None and (is_first or time.monotonic() > _drawer.due):
+            _drawer.draw()
 
-            tqdm.monitor_interval = 0  # no thread of its own
-            sizes: dict[str, Any] = {"unit": "B", "unit_scale": True} if self._unit == "bytes" else {}
-            with suppress(OSError):
-                if not os.get_terminal_size(sys.stderr.fileno()).columns:  # then tqdm draws nothing
-                    sizes |= {"ncols": width_of(sys.stderr), "nrows": 24, "dynamic_ncols": False}
-            self._bar = tqdm(
-                desc=visible(self._what),
-                initial=done,
-                total=size,
-                leave=False,
-                colour="green" if shows_colours(sys.stderr) else None,
-                **{"dynamic_ncols": True, **sizes},
-            )
+
+def end_bar() -> None:
+    """Show no bar from here on, for a command that waits until it is interrupted."""
+    if _drawer is not None:
+        _drawer.end()
+
+
+class _Drawer(Thread):
+    """What draws the bar, also where the work does not call it, and clears it before anything else is written.
+
+    What the command reads from the terminal, or writes to standard output there, ends it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.due = self._first = time.monotonic() + PATIENCE_SECONDS
+        self._bar: tqdm[None] | None = None
+        self._lock, self._is_over = RLock(), Event()
+        self._streams = {name: getattr(sys, name) for name in ("stdin", "stdout", "stderr")}
+        for name, stream in self._streams.items():
+            if stream is not None and stream.isatty():
+                setattr(sys, name, _Watched(stream, self.clear if name == "stderr" else self.end))
+        self.start()
+
+    def run(self) -> None:
+        while not self._is_over.wait(max(0, self.due - time.monotonic())):
+            self.draw()
+
+    def draw(self) -> None:
+        from tqdm.std import tqdm
+
+        with self._lock:
+            if self._is_over.is_set() or not _phases or time.monotonic() < self._first:
+                return
+            self.due = time.monotonic() + DRAWING_SECONDS
+            phase, stream = _phases[-1], self._streams["stderr"]
+            size, is_of_bytes = phase.size, phase.unit == "bytes"
+            state = {"total": size, "bar_format": "{desc}: {elapsed}" if size is None else None}
+            if self._bar is None:
+                tqdm.monitor_interval = 0  # no thread of its own
+                self._bar = tqdm(
+                    desc=visible(phase.what),
+                    file=stream,
+                    leave=False,
+                    ncols=width_of(stream),
+                    nrows=24,
+                    colour="green" if shows_colours(stream) else None,
+                    unit="B" if is_of_bytes else "it",
+                    unit_scale=is_of_bytes,
+                    **state,
+                )
+            vars(self._bar).update(state, n=phase.done, start_t=phase.start)
+            self._bar.refresh()
+
+    def clear(self) -> None:
+        with self._lock:
+            if self._bar is not None:
+                self._bar.close()
+                self._bar = None
+
+    def end(self) -> None:
+        self._is_over.set()
+        self.clear()
+
+    def close(self) -> None:
+        self.end()
+        vars(sys).update(self._streams)
+
+
+class _Watched:
+    """A stream of a terminal; the bar is cleared before it is used."""
+
+    def __init__(self, stream: TextIO, clear: Callable[[], None]) -> None:
+        self._stream, self._clear = stream, clear
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("buffer", "write", "writelines"):
+            self._clear()
+        return getattr(self._stream, name)

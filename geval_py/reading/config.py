@@ -350,9 +350,6 @@ class Settings(OptionValues):
         "--output FILE",
         "write the results to FILE; without --format, its ending determines the format",
     )  # fmt: skip
-    watch: bool = _how(
-        "--watch", "run again whenever a file changes, until Ctrl-C", useless_with=("init", "just_tokenize")
-    )
     quiet: bool = _how("-q --quiet", "show no notes and no progress; errors are shown")
     names: tuple[tuple[str, str], ...] = _how(
         "--name OUT=NAME", "show the output OUT as NAME, except in CSV and JSON; repeatable",
@@ -467,7 +464,7 @@ WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize", *AUTHORING)
 SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 ORDERS = ("sort", "reverse_sort")
 BY_DOCUMENTS = ("documents", "no_documents")  # the settings that say which lines belong together
-OF_COMMAND_LINE = ("caption", "label", "output_file", "quiet", "watch", "names", "challenges")  # not a challenge's
+OF_COMMAND_LINE = ("caption", "label", "output_file", "quiet", "names", "challenges")  # not a challenge's
 OPTION_NAMES = tuple(name for option in OPTIONS.values() for name in option.names)
 
 

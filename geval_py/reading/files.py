@@ -336,7 +336,14 @@ def absolute(path: str) -> str:
 def names_in(folder: str, kind: Literal["file", "directory"] | None = None) -> list[str]:
     """Return the names in a folder: all, or only files or folders; raises UnreadableFileError."""
     with naming(folder), os.scandir(folder) as entries:
-        return [one.name for one in entries if kind is None or (one.is_file() if kind == "file" else one.is_dir())]
+        if kind == "file":
+            return [one.name for one in entries if one.is_file()]
+        # A link in a circle is no folder.
+        return [
+            one.name
+            for one in entries
+            if kind is None or one.is_dir(follow_symlinks=False) or os.path.isdir(one.path)
+        ]
 
 
 def matching_files(folder: str, pattern: str) -> list[str]:

@@ -200,6 +200,19 @@ def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[s
     return accepted
 
 
+def short_names(outputs: Sequence[Output]) -> list[str]:
+    """Return a unique name for each output that is short and may be typed: bigram for ``out-model=bigram.tsv``."""
+    names = unique_names(outputs)
+    accepted = by_accepted_names(names, outputs)
+    short = []
+    for n, output in enumerate(outputs):
+        pairs = [f"{key}={value}" for key, value in output.parameters.items()]
+        stem = re.sub(rf"(?:{_ANY_FORMAT})$", "", output.name).removeprefix("out-")
+        name = ",".join([*list(output.parameters.values())[:1], *pairs[1:]]) or stem
+        short.append(name if accepted.get(name) == [n] else names[n])
+    return short
+
+
 def own_names(given: Mapping[str, str], names: Sequence[str], outputs: Sequence[Output], what: str) -> dict[str, str]:
     """Return a user's own names for outputs, by the unique ``names`` of these; raises as :func:`find_output`."""
     return {names[find_output(name, names, outputs, what)]: text for name, text in given.items()}

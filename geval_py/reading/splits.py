@@ -299,7 +299,7 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     sets: list[str] = []
     if kind != "directory" and os.path.isdir(challenge):
         try:
-            sets = [one for one in sets_in(challenge) if _has_data(join(challenge, one))]
+            sets = [one for one in sets_in(challenge) if holds_data(join(challenge, one))]
             hint = f"there are {some_of(sets)}; choose one with" if sets else ""
         except UnreadableFileError as error:
             hint = str(error)
@@ -308,13 +308,20 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
 
 def sets_in(directory: str) -> list[str]:
     """Return the names of a challenge's sets, such as dev-0, in natural order; raises UnreadableFileError."""
-    names = sorted(names_in(directory, "directory"), key=natural_order)
-    return [name for name in names if _SET.match(name)]
+    return sorted(filter(is_set_name, names_in(directory, "directory")), key=natural_order)
 
 
-def _has_data(folder: str) -> bool:
-    """Whether a folder holds answers, an input or outputs by their names, unlike the folder test of a program."""
-    return any(name.startswith(("expected", "in.", "out")) for name in names_in(folder))
+def is_set_name(name: str) -> bool:
+    """Whether a folder of this name is a set of a challenge, such as train, dev-0 or test-A."""
+    return _SET.match(name) is not None
+
+
+def holds_data(folder: str) -> bool:
+    """Whether a folder has answers or an input by their names, unlike the folder test of a program."""
+    try:
+        return any(name.startswith(("expected.", "in.")) for name in names_in(folder))
+    except UnreadableFileError:
+        return False
 
 
 def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = ()) -> MissingFileError:

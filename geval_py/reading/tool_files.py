@@ -32,8 +32,9 @@ from geval_py.text import some_of
 
 Shape: TypeAlias = Callable[[Row, Mapping[str, Any]], str]
 
-# A note on what the scores of a file mean.
+# Notes on what the scores of a file mean.
 THINKING = "the first token of a response begins the model's thinking, not the answer: turn its thinking off"
+MARKUP = "the first token of a response begins markup or JSON, not the answer: ask for the word alone"
 
 PREDICTIONS, PREDICTION = "predictions", "pred"
 LM_EVAL = "filtered_resps"
@@ -66,8 +67,9 @@ def read_json(file: File) -> Rows:
             line = line_of_row(row, values)
             if row.number == 1 and len(values.get(LM_EVAL, ())) == 1:
                 file.lists_answers_alone = True
-            if line.startswith(("<think>:", "<|channel|>:")) and THINKING not in file.notes:
-                file.notes.append(THINKING)
+            for beginnings, note in ((("<think>:", "<|channel|>:"), THINKING), (('{"', "**", "```"), MARKUP)):
+                if line.startswith(beginnings) and note not in file.notes:
+                    file.notes.append(note)
             yield identity, line
 
 

@@ -364,6 +364,8 @@ def number_mistake(
     return "text", "digits were expected, such as 0.25, -1.5 or 2.5e-3"
 
 
+NEGATIVE_LOGARITHMS = "they look like negative logarithms: write a minus before each"
+BASE_10 = "they look like logarithms to base 10: multiply each by 2.302585 (ln 10)"
 UNKNOWN_NUMBERS = "divide percentages by 100, and counts by their sum; apply softmax to logits"
 
 
@@ -377,6 +379,10 @@ def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
     if words is None:
         if least >= 0.0 and greatest <= 1.0:
             return "they look like probabilities: write the natural logarithm of each"
+        if 0.9 <= fsum(exp(-value) for value in values) <= NEARLY_ONE:
+            return NEGATIVE_LOGARITHMS
+        if greatest <= 0.0 and fsum(10.0**value for value in values) <= NEARLY_ONE:
+            return BASE_10
         return "they look like logits: write their log_softmax"
     if not any(values):
         return "all are 0, the logarithm of 1: write more digits, or `:1` where there is no guess"
@@ -388,7 +394,7 @@ def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
         if not total_far_above_one(values):
             return "they look like logarithms of probabilities: write exp(x) of each"
         if fsum(10.0**value for value in values) <= NEARLY_ONE:
-            return "they look like logarithms to base 10: multiply each by 2.302585 (ln 10)"
+            return BASE_10
         return "normalise them: subtract their logsumexp, as log_softmax does"
     if is_overshoot(values):
         return "clip rounding errors to the range from 0 to 1"
@@ -401,7 +407,7 @@ def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
     if all(value.is_integer() for value in values):
         return "they look like counts: divide each by their sum"
     if 0.9 <= fsum(exp(-value) for value in values) <= NEARLY_ONE:
-        return "they look like negative logarithms: write a minus before each"
+        return NEGATIVE_LOGARITHMS
     if greatest <= 2.0:
         return "a probability is at most 1: divide each by their sum"
     return UNKNOWN_NUMBERS

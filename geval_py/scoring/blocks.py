@@ -108,10 +108,14 @@ def _in_threads(
     def in_pool(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
         return in_order(lambda item: pool.submit(function, item).result, items, ahead=threads)
 
+    is_interrupted = False
     try:
         yield from in_pool(work, numbered(_counted_lines(outputs, in_pool), outputs, expected, matched=matched))
+    except KeyboardInterrupt:
+        is_interrupted = True
+        raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=not is_interrupted, cancel_futures=True)  # a block of long lines may take half a minute
 
 
 def _counted_lines(outputs: LineReader, in_pool: Callable[..., Iterator[Any]] | None = None) -> Iterator[Counted]:

@@ -29,7 +29,7 @@ from geval_py.reading.config import CONFIG_FILE, Task
 from geval_py.reading.files import ANSWERS_ALONE, File, absolute, name_of, twins_note
 from geval_py.reading.lines import LineReader, decode_lines, first_name, read_lines
 from geval_py.reading.outputs import MIXED, Output
-from geval_py.reading.schemes import MAX_BITS, MIN_BITS, EvaluationScheme
+from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS, EvaluationScheme
 from geval_py.reading.splits import Split, answers_in, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, ProgressOf, map_blocks, no_progress
 from geval_py.scoring.metrics.base import (
@@ -171,7 +171,7 @@ def score_output(
     reads_input = _reads_input(split, plans, selections.values())
     columns = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
     tables: dict[Any, LineStatistics | SchemeError]
-    tables, lines = _read_tables(
+    tables, lines, first_block = _read_tables(
         split, output, columns, selections.values(), reads_input=reads_input, by_line=raw_filters, **how
     )
     scores = []
@@ -181,6 +181,17 @@ def score_output(
             tables[plan.table] = selection.statistics(plan.metric, plan.column, split, output, _names(plans, plan))
         scores.append(score_of(plan, tables[plan.table], output, selection))
     evaluation = Evaluation(split, output, scores, lines, vocabulary=vocabulary, raw_filters=raw_filters)
+    if first_block is not None and how.get("cluster") is None:
+        from geval_py.checking.first_lines import fault_of_first_lines
+        from geval_py.checking.order import judge_lines
+
+        of_words = [plan for plan in plans if plan.metric.is_of_words or plan.metric.has_entries]
+        bits = next((plan.metric.bits or DEFAULT_BITS for plan in of_words), None)
+        evaluation.fault_of_lines, evaluation.cause_of_loss = judge_lines(first_block, lines, bits)
+        main = (of_words or plans)[0]
+        evaluation.fault_of_lines = evaluation.fault_of_lines or fault_of_first_lines(
+            first_block, main.metric, words_are_plain=not main.scheme.text_flags
+        )
     if not evaluation.has_scores:
         raise evaluation.errors[0]
     return evaluation
@@ -206,8 +217,10 @@ def _read_tables(
     threads: int | None = None,
     cluster: Any = None,
     progress: Progress | None = None,
-) -> tuple[dict[Any, LineStatistics | SchemeError], int]:
-    """Read the files once: return the statistics of all lines and their number, and show each line to selections.
+) -> tuple[dict[Any, LineStatistics | SchemeError], int, Block | None]:
+    """Read the files once, and show each line to selections.
+
+    Return the statistics of all lines, their number, and the first block.
 
     By default a thread a core scores, or the workers of a ``cluster``, a Dask client; ``progress`` is called after
     each block.
@@ -216,7 +229,7 @@ def _read_tables(
         what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
         raise UsageError(message=f"a cluster scores all lines, and sees no input: leave out {what}")
     work = partial(score_block, columns, split.expected.name, output.file.name, by_line)
-    header, tables, lines = split.output_header, list[LineStatistics](), 0
+    header, tables, lines, first_block = split.output_header, list[LineStatistics](), 0, None
     inputs: Iterator[str] = repeat("")
     if reads_input and split.input is not None:  # where it is too short, there is an error in the end
         inputs = chain(read_lines(split.input, header=first_name(split.in_header)), inputs)
@@ -228,6 +241,7 @@ def _read_tables(
 
             blocks = map_on(cluster, outputs, expected, work, progress)
         for block, scored in blocks:
+            first_block = first_block or block
             for table, of_block in zip(tables, scored, strict=False):  # no table before the first block
                 table.extend(of_block)
             tables = tables or scored
@@ -240,7 +254,7 @@ def _read_tables(
         check_input_length(split, lines)
     for selection in selections:
         selection.finish()
-    return {(None, column): table for column, table in zip(columns, tables, strict=True)}, lines
+    return {(None, column): table for column, table in zip(columns, tables, strict=True)}, lines, first_block
 
 
 def score_of(
@@ -450,6 +464,8 @@ def _notes_on_output(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
     """Yield notes on the file of the output, and on where it lies."""
     split, output = evaluation.split, evaluation.output
     yield from _notes_on_file(output.file)
+    if evaluation.fault_of_lines:
+        yield f"{named(output.path)}: {evaluation.fault_of_lines}"
     table = max((score.statistics for score in scores), key=lambda table: table.far_above_one)
     if table.far_above_one:
         from geval_py.reading.wordprobs import UNKNOWN_NUMBERS, far_above_one_note, number_advice, parse_line
@@ -498,7 +514,7 @@ def _notes_on_scores(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
     for count, lines in {(table.infinite, table.lines): None for table in tables}:
         if count:
             yield f"{named(evaluation.output.path)}: the loss of {count} of {lines} lines is infinite"
-    for score in scores:
+    for score in () if evaluation.fault_of_lines else scores:
         nothing = score.metric.uninformed_value
         if nothing is None or score.line_numbers is not None or score.statistics.infinite:
             continue
@@ -506,6 +522,6 @@ def _notes_on_scores(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
         if is_worse and not math.isclose(score.value, nothing):
             figures = f"{score.name} is {score.value:.6g}, and {nothing:.6g} for `:1` on each line"
             note = f"{named(evaluation.output.path)}: {figures}: no guess at all would be better"
-            advice = "\n  the lines may have another order than in.tsv, or words unlike the answers: see geval check"
+            advice = f"\n  {evaluation.cause_of_loss}: see geval check"
             yield note if score.statistics.far_above_one else note + advice
             return

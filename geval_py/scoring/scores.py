@@ -194,7 +194,8 @@ class Evaluation:
 
     ``scores`` are in the order of the metrics, each with a value or an error. ``file_lines`` is the number of lines
     of the output, scored or not. ``notes`` say what a user should know of the scores: the command prints these, and
-    :func:`geval_py.evaluate` warns of these.
+    :func:`geval_py.evaluate` warns of these. ``fault_of_lines`` is a sentence on lines that fit other answers, or
+    that list answers in another spelling, and ``cause_of_loss`` on the likely cause of a bad score; both may be "".
     """
 
     def __init__(
@@ -210,6 +211,7 @@ class Evaluation:
         self.split, self.output, self.file_lines = split, output, file_lines
         self.scores = tuple(scores)
         self.notes: tuple[str, ...] = ()
+        self.fault_of_lines = self.cause_of_loss = ""
         self.vocabulary, self.raw_filters = vocabulary, raw_filters
         for score in self.scores:
             score.evaluation = self

@@ -212,7 +212,7 @@ class Result(Tabular):
 
 
 FORMATS = ("text", "json", "csv", "markdown", "latex", "html")  # methods of Tabular
-ENDINGS = {"md": "markdown", "tex": "latex", "xml": "junit"}  # of formats with another name than their files' ending
+ENDINGS = {"md": "markdown", "tex": "latex"}  # of formats with another name than their files' ending
 FOR_PEOPLE = ("text", "markdown", "latex", "html")  # the others are for programs: all digits
 UNSIGNED = ("text", "markdown", "html")  # the others have signatures, which cost time
 

@@ -12,10 +12,9 @@ import zipfile
 import numpy as np
 import pytest
 from planted import SMALL, WORDS, Planted
-from test_leaks import commit, git
 
 from geval_py import UsageError
-from geval_py.authoring import leaks
+from geval_py.authoring import hidden_answers
 from geval_py.authoring.leaks import find_leaks
 
 
@@ -59,7 +58,6 @@ FORMS = {
     "CR LF": lambda p: joined(p.answers, "\r\n"),
     "CR": lambda p: joined(p.answers, "\r"),
     "with a header": lambda p: b"Word\n" + joined(p.answers),
-    "sorted": lambda p: joined(sorted(p.answers)),
     "on one line": lambda p: joined(p.answers, " "),
     "with commas": lambda p: joined(p.answers, ","),
     "in capitals": lambda p: joined(p.answers).upper(),
@@ -72,9 +70,7 @@ FORMS = {
     "the texts": lambda p: joined(p.texts),
     "a .gz": lambda p: gzip.compress(joined(p.answers)),
     "a .xz of CR LF": lambda p: lzma.compress(joined(p.answers, "\r\n")),
-    "a .zip": lambda p: zipped({"a/b.txt": joined(p.answers)}),
-    "a .tar.gz": lambda p: tarred({"a/b.txt": joined(p.answers)}),
-    "backwards": lambda p: joined(p.answers[::-1]),
+    "a text that begins as an archive": lambda p: b"PKO BP\n" + joined(p.answers),
     "UTF-16": lambda p: joined(p.answers).decode().encode("utf-16"),
 }  # fmt: skip
 
@@ -93,47 +89,30 @@ def test_a_perfect_output_is_public(planted):
     assert planted.found() == {("test-A/out.tsv", "E401")}
 
 
-def test_the_same_words_are_no_leak_unless_as_often(planted):
-    words = [*map(str, WORDS[:30])]
-    answers = [str(word) for word in np.random.default_rng(1).permutation(words + words[:1] * 120)]
-    (planted.private / "test-A/expected.tsv").write_bytes(joined(answers))
-    (planted.public / "notes").write_bytes(joined(words * 5))
-    assert planted.found() == set()
-    (planted.public / "notes").write_bytes(joined(sorted(answers)))
-    assert planted.found() == {("notes", "E401")}
-
-
 def test_an_honest_output_is_no_leak(planted):
     words = [word if n % 3 else "the" for n, word in enumerate(planted.answers)]
     (planted.public / "test-A/out.tsv").write_bytes(joined(f"{word}:0.5 a:0.1 :0.4" for word in words))
     assert planted.found() == set()
 
 
+def test_answers_that_are_texts(planted):
+    """Lines are compared as a whole, too."""
+    answers = [f"{word} and so on" for word in planted.answers]
+    (planted.private / "test-A/expected.tsv").write_bytes(joined(answers))
+    (planted.public / "notes").write_bytes(b"References\n" + joined(answers, "\r\n"))
+    assert planted.found() == {("notes", "E401")}
+
+
 def test_a_bomb_does_not_hang(planted, monkeypatch):
-    monkeypatch.setattr(leaks, "MAX_BYTES", 1 << 20)
-    (planted.public / "bomb.zip").write_bytes(zipped({"a": b"\0" * (1 << 24)}))
+    monkeypatch.setattr(hidden_answers, "MAX_BYTES", 1 << 20)
     (planted.public / "bomb.gz").write_bytes(gzip.compress(b"\0" * (1 << 24)))
-    assert planted.found() == {("bomb.zip/a", "W412"), ("bomb.gz", "W412")}
+    assert planted.found() == {("bomb.gz", "W412")}
 
 
-def test_an_archive_in_an_archive_is_named(planted):
-    (planted.public / "old.tar.gz").write_bytes(tarred({"b": zipped({"c": joined(planted.answers)}), "d": b"fine"}))
-    assert planted.found() == {("old.tar.gz/b", "W412")}
-
-
-@pytest.mark.parametrize("kept", ["in a branch", "in a message"])
-def test_answers_in_git(kept, planted):
-    top = planted.public
-    commit(top)
-    (top / "note.md").write_bytes(joined(planted.answers, "\r\n"))
-    if kept == "in a message":
-        git(top, "commit", "-q", "--allow-empty", "-m", " ".join(planted.answers))
-    else:
-        commit(top)
-        git(top, "branch", "old")
-        git(top, "reset", "-q", "--hard", "HEAD~1")
-    (top / "note.md").unlink(missing_ok=True)
-    assert planted.found() == {(".git", "E401")}
+@pytest.mark.parametrize("pack", [zipped, tarred], ids=["zip", "tar.gz"])
+def test_an_archive_is_named(pack, planted):
+    (planted.public / "old").write_bytes(pack({"a/b.txt": joined(planted.answers)}))
+    assert planted.found() == {("old", "W412")}
 
 
 # Answers in the columns and the order of the items
@@ -164,7 +143,7 @@ def test_codes_in_a_column(planted):
 
 
 def test_answers_in_a_column_of_another_set(planted):
-    planted.add_column(planted.answers[119::-1], part="dev-0")
+    planted.add_column(planted.answers[:120], part="dev-0")
     assert ("dev-0/in.tsv", "E401") in planted.found()
 
 
@@ -253,8 +232,36 @@ def test_a_challenge_without_word_gaps(tmp_path):
     assert [p.rule.code for p in find_leaks(tmp_path).problems] == ["E403"]
 
 
-def test_an_archive_that_is_not_read_to_its_end_is_named():
-    budget = leaks.Budget(size=5)
-    packed = zipped({"one": "words", "two": "words"})
-    assert [text for _, text in leaks.texts_in("a.zip", packed, budget)] == ["words"]
-    assert budget.unread == ["a.zip"]
+@pytest.mark.parametrize(("config", "header", "cells"), [
+    ("--metric Accuracy", "", ("{id}", "{text}")),  # the last columns of a word gap without a header would be contexts
+    ("--metric Likelihood", "", ("{id}", "{text}")),
+    ("--metric Accuracy --in-header in-header.tsv", "left\tright", ("{text}", "{text}")),
+    ("--metric BLEU --in-header in-header.tsv", "Id\tText", ("{id}", "{text}")),
+])  # fmt: skip
+def test_rules_on_gaps_are_of_gaps_alone(config, header, cells, planted):
+    """Texts with classes repeat words around the border of two columns, and a column may hold the class."""
+    (planted.public / "config.txt").write_text(config)
+    (planted.public / "in-header.tsv").write_text(f"{header}\n")
+    for part in ("train", "dev-0", "test-A"):
+        rows = [
+            "\t".join(cells).format(id=f"{part} {n} of 10", text=f"{text} and all the usual words of a form")
+            for n, text in enumerate(" ".join(WORDS[row]) for row in planted.windows[part])
+        ]
+        (planted.public / part / "in.tsv").write_text("".join(f"{row}\n" for row in rows))
+        for place in (planted.public, planted.private):
+            if (place / part).is_dir():
+                (place / part / "expected.tsv").write_text("".join(f"{n % 2}\n" for n in range(len(rows))))
+    (planted.public / "test-A/expected.tsv").unlink()
+    assert planted.found() == set()
+    rows = (planted.public / "test-A/in.tsv").read_text().splitlines()
+    (planted.public / "train/in.tsv").write_text("".join(f"{row}\n" for row in rows * 2))
+    assert planted.codes() == {"E403", "W403", "W406"}
+
+
+def test_documents_of_texts_are_grouped_if_named(planted):
+    (planted.public / "config.txt").write_text("--metric Accuracy --in-header in-header.tsv")
+    (planted.public / "in-header.tsv").write_text("FileId\tFirst\tSecond\n")
+    names = [f"train-{n % 10}" for n in range(120)]
+    planted.write("dev-0", documents=names)
+    assert planted.found() == set()
+    assert planted.found(group="FileId") == {("dev-0/in.tsv", "E402")}

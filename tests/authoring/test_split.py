@@ -104,12 +104,12 @@ def test_header_rows_are_no_items(pool):
         (pool / name).write_text(row + (pool / name).read_text())
     (pool.parent / "out-header.tsv").write_text("Word\n")
     items = read_items("old/train")
-    assert [*zip(items.lines, items.answers, strict=True)] == ITEMS
+    assert [(line, answer) for line, answer, _ in items.items] == ITEMS
 
 
 def test_named_columns(pool):
     (pool.parent / "in-header.tsv").unlink()
-    assert read_items("old/train", columns=["A", "B", "C", "D"], group="B").groups[7] == "paper-1"
+    assert read_items("old/train", columns=["A", "B", "C", "D"], group="B").items[7][2] == "paper-1"
     with pytest.raises(UsageError) as caught:
         read_items("old/train")
     assert str(caught.value) == (

@@ -59,6 +59,11 @@ def test_tsv(here):
 BAD = {
     "not JSON": (("a.jsonl", b'{"id": 1'), UnreadableFileError,
      "Cannot read `a.jsonl`: a line is not JSON (Expecting ',' delimiter: line 1 column 9 (char 8)), line 1"),
+    "too deep": (("a.jsonl", b'{"text": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"), UnreadableFileError,
+     "Cannot read `a.jsonl`: a line is not JSON (maximum recursion depth exceeded while decoding a JSON array from a "
+     "unicode string), line 1"),
+    "two columns of a name": (("a.tsv", b"id\ttext\tyear\tyear\n"), UnreadableFileError,
+     "Cannot read `a.tsv`: two columns have the name year, line 1"),
     "no object": (("a.jsonl", b"[1]"), UnreadableFileError,
      "Cannot read `a.jsonl`: a line is not an object with a text, line 1"),
     "no id": (("a.jsonl", b'\n{"name": "a", "text": "b"}'), UnreadableFileError,

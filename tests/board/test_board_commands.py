@@ -9,7 +9,7 @@ import sys
 import pytest
 from samples import without_limits
 
-from geval_py.cli.commands import SUBCOMMANDS
+from geval_py.cli.commands import COMMANDS, Command, summaries
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_init_with_the_answers_of_the_challenge(geval, challenge, tmp_path):
     assert (status, err) == (0, f"geval: note: {message}\n")
 
 
-@pytest.mark.parametrize("name", SUBCOMMANDS["board"])
+@pytest.mark.parametrize("name", summaries("board"))
 def test_help(name, geval):
     status, out, err = geval("board", name, "--help")
     assert (status, err) == (0, "")
@@ -56,7 +56,7 @@ def test_help(name, geval):
     assert geval("board", name, "-h") == (0, out, "")
 
 
-THERE = "the commands are " + ", ".join(SUBCOMMANDS["board"])
+THERE = "the commands are " + ", ".join(summaries("board"))
 
 
 @pytest.mark.parametrize(("words", "message"), [
@@ -89,7 +89,7 @@ def test_no_board(geval, tmp_path):
 
 
 def test_an_extra_that_is_missing_is_named(geval, monkeypatch):
-    monkeypatch.setitem(SUBCOMMANDS["board"], "show", ("", "jinja2.missing"))
+    monkeypatch.setitem(COMMANDS, "board show", Command("", "jinja2.missing"))
     packages = "'alembic>=1.13' 'markdown-it-py>=3' 'pydantic>=2.9' 'sqlalchemy>=2.0.30'"
     message = f"geval: geval board needs jinja2.missing, of the extra board: pip install {packages}\n"
     assert geval("board", "show") == (2, "", message)

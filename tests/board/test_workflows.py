@@ -14,7 +14,7 @@ import pytest
 import yaml
 from gazette import TEST, hide_answers, output, write
 
-from geval_py.cli.commands import SUBCOMMANDS
+from geval_py.cli.commands import summaries
 from geval_py.version import REPOSITORY, __version__
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ SCRIPTS = [
 def test_a_script_is_one_of_bash(script):
     assert subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True).stderr == ""
     assert "${{" not in script  # what others chose reaches a script in variables: written into it, it could run
-    assert set(re.findall(r"geval board (\w+)", script)) <= SUBCOMMANDS["board"].keys()
+    assert set(re.findall(r"geval board (\w+)", script)) <= summaries("board").keys()
 
 
 def test_what_strangers_propose_runs_without_secrets():

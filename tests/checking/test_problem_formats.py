@@ -3,10 +3,7 @@
 import json
 import re
 import unicodedata
-from dataclasses import replace
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,13 +12,12 @@ from jsonschema import Draft4Validator
 
 from geval_py.authoring.leaks import LEAK_RULES
 from geval_py.checking.problem_formats import render
-from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report, Uncounted
+from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report
 from geval_py.text import visible
-from geval_py.version import DOCUMENTATION, REPOSITORY
+from geval_py.version import DOCUMENTATION
 
 PROPERTY = settings(deadline=None, derandomize=True)
-DATA = Path(__file__).parent.parent / "data"
-SARIF = Draft4Validator(json.loads((DATA / "sarif-2.1.0.schema.json").read_text(encoding="utf-8")))
+ROOT = Path(__file__).parent.parent.parent
 
 
 def problem(code, *places, path="dev-0/out.tsv", count=None, share=1.0, summary=None):
@@ -101,63 +97,20 @@ def test_a_share_is_rounded_neither_to_none_nor_to_all(share, text):
 # JSON
 
 
-def test_json_tells_what_was_not_counted():
-    uncounted = (Uncounted(path="out.tsv", reason="it may belong to dev-0 or test-A"),)
-    document = json.loads(render(replace(report(), uncounted=uncounted), "json"))
-    assert document["uncounted"] == [{"path": "out.tsv", "reason": "it may belong to dev-0 or test-A"}]
-
-
 def test_json_keeps_the_token_as_it_is():
     token = 'quote " tab \t null \0 escape \x1b ##[group] Łódź 水'
     document = json.loads(render(report(problem("E114", place(1, 1, "m", token))), "json"))
     assert document["problems"][0]["places"][0]["token"] == token
 
 
-# SARIF
+# The documentation
 
 
-def sarif_run(checked):
-    log = json.loads(render(checked, "sarif"))
-    SARIF.validate(log)
-    return log["runs"][0]
-
-
-def test_sarif_without_a_place_is_about_the_file():
-    (result,) = sarif_run(report(problem("W214", count=9, share=0.25)))["results"]
-    assert result["message"] == {"text": "lines have only a rest (9 lines, 25.0 % in all)"}
-    assert "region" not in result["locations"][0]["physicalLocation"]
-
-
-@pytest.mark.parametrize(("path", "uri"), [
-    ("dev-0/out.tsv", "dev-0/out.tsv"),
-    ("./dev-0/out.tsv", "dev-0/out.tsv"),
-    ("out-a=1,b=x y.tsv", "out-a%3D1%2Cb%3Dx%20y.tsv"),
-    ("50%/out#?.tsv", "50%25/out%23%3F.tsv"),
-    ("javascript:x", "javascript%3Ax"),
-    ("Łódź.tsv", "%C5%81%C3%B3d%C5%BA.tsv"),
-    ("a\udcffb", "a%FFb"),
-    ("a\ud800b", "a%ED%A0%80b"),
-    ("/tmp/out.tsv", "file:///tmp/out.tsv"),
-    ("//host/out.tsv", "file:///host/out.tsv"),
-])  # fmt: skip
-def test_sarif_address(path, uri):
-    (result,) = sarif_run(report(problem("E111", place(1, 1, "m"), path=path)))["results"]
-    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
-
-
-def test_sarif_words_make_no_link_and_no_placeholder():
-    (result,) = sarif_run(report(problem("E113", place(1, 1, "`[win](https://example.org){0}`"))))["results"]
-    assert result["message"]["text"] == "`[win\\](https://example.org){{0}}`"
-
-
-def test_the_addresses_are_sections_of_the_documentation():
-    driver = sarif_run(report())["tool"]["driver"]
-    assert driver["informationUri"] == REPOSITORY
-    leaks = sarif_run(replace(report(), rules=LEAK_RULES))["tool"]["driver"]
-    for rule in (*driver["rules"], *leaks["rules"]):
-        page, _, anchor = rule["helpUri"].removeprefix(f"{DOCUMENTATION}/").partition("#")
-        headings = re.findall(r"(?m)^### (.*)$", (DATA.parents[1] / "docs" / page).read_text(encoding="utf-8"))
-        assert anchor in {heading.lower().replace(" ", "-") for heading in headings}
+@pytest.mark.parametrize("rule", [*RULES, *LEAK_RULES], ids=lambda rule: rule.code)
+def test_the_address_of_a_rule_is_a_section_of_the_documentation(rule):
+    page, _, anchor = rule.address.removeprefix(f"{DOCUMENTATION}/").partition("#")
+    headings = re.findall(r"(?m)^### (.*)$", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+    assert anchor in {heading.lower().replace(" ", "-") for heading in headings}
 
 
 # GitLab: the fields of https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
@@ -191,25 +144,6 @@ def test_a_fingerprint_stays_if_a_line_moves():
     assert [entry["location"] for entry in before] == [
         {"path": "dev-0/out.tsv", "lines": {"begin": line}} for line in (1, 5)
     ]
-
-
-# JUnit
-
-
-def junit_cases(checked):
-    """Each case: suite, name, kind of outcome."""
-    root = ElementTree.fromstring(render(checked, "junit"))
-    return [
-        (suite.get("name"), case.get("name"), [outcome.tag for outcome in case])
-        for suite in root
-        for case in suite.findall("testcase")
-    ]
-
-
-def test_junit_strict_warnings_are_failures():
-    problems = problem("E114", place(17, 12, "x")), problem("W202", place(2, 1, "x")), problem("E101", path="test-A")
-    strict = report(*problems, files=("dev-0/out.tsv", "dev-1/out.tsv"), strict=True)
-    assert [outcomes for _, _, outcomes in junit_cases(strict)] == [["failure"], ["failure"], [], ["failure"]]
 
 
 # Whatever a submission holds
@@ -321,38 +255,6 @@ def test_json_reads_back(checked):
     assert [found["count"] for found in document["problems"]] == [found.count for found in checked.problems]
 
 
-@PROPERTY
-@given(REPORTS)
-@example(INJECTED)
-def test_sarif_is_valid(checked):
-    """SARIF 2.1.0 by its schema; the addresses are the paths again, and have no host and no scheme but file."""
-    run = sarif_run(checked)
-    assert len(run["results"]) == sum(max(1, len(found.places)) for found in checked.problems)
-    paths = [found.path for found in checked.problems for _ in found.places or [None]]
-    for result, path in zip(run["results"], paths, strict=True):
-        uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-        assert re.fullmatch(r"(?:file://)?(?:[A-Za-z0-9_.~/-]|%[0-9A-F]{2})*", uri)
-        assert (urlsplit(uri).scheme, urlsplit(uri).netloc) == ("file" if path.startswith("/") else "", "")
-        if path.isprintable() and not path.startswith(("/", "./")):
-            assert unquote(uri) == path
-    assert not any(is_a_command(line) for line in render(checked, "sarif").split("\n"))
-
-
-@PROPERTY
-@given(REPORTS)
-@example(INJECTED)
-def test_junit_parses(checked):
-    written = render(checked, "junit")
-    assert written.isascii()
-    root = ElementTree.fromstring(written)
-    paths = dict.fromkeys([*checked.files, *(found.path for found in checked.problems)])
-    assert [suite.get("name") for suite in root] == [visible(path) for path in paths]
-    assert root.get("failures") == str(
-        sum(checked.strict or found.rule.severity == "error" for found in checked.problems)
-    )
-    assert not any(is_a_command(line) for line in written.split("\n"))
-
-
 @pytest.mark.parametrize(("root", "path"), [
     ("GITHUB_WORKSPACE", "sub/dev-0/out.tsv"), ("CI_PROJECT_DIR", "sub/dev-0/out.tsv"), ("", "dev-0/out.tsv"),
 ])  # fmt: skip
@@ -366,10 +268,6 @@ def test_paths_begin_at_the_root_of_the_repository(root, path, tmp_path, monkeyp
     checked = report(problem("E102", place(0, 0, "empty"), path="./dev-0/out.tsv"), files=("./dev-0/out.tsv",))
     assert f"::error file={path},title" in render(checked, "github")
     assert [entry["location"]["path"] for entry in json.loads(render(checked, "gitlab"))] == [path]
-    (result,) = json.loads(render(checked, "sarif"))["runs"][0]["results"]
-    assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": path}
-    cases = ElementTree.fromstring(render(checked, "junit")).iter("testcase")
-    assert [case.get("file") for case in cases] == [path]
     for elsewhere in ("/dev/null", "https://x.org/out.tsv"):
         other = report(problem("E102", place(0, 0, "empty"), path=elsewhere))
         assert json.loads(render(other, "gitlab"))[0]["location"]["path"] == elsewhere

@@ -58,7 +58,7 @@ NO_CHALLENGE = {
     "a typo elsewhere": ("../{name}/rael/", "there is no such folder\n  did you mean `../{name}/real`?"),
     "nothing like it": ("ZZZ", "there is no such folder"),
     "a file": ("pred.tsv", "it is a file, not a folder"),
-    "an empty folder": ("empty", "it has no config.txt, and no folder with in.tsv or expected.tsv"),
+    "an empty folder": ("empty", "it has no config.txt, and no test set such as dev-0"),
     "a test set": ("real/dev-0", "it is a test set\n  did you mean `real`?"),
     "a name that moves the cursor": ("\x1b[2J", "there is no such folder"),
     "a NUL": ("a\0b", "there is no such folder"),
@@ -116,16 +116,16 @@ def test_lines_are_counted(words, summary, folder, geval):
         (folder / place).write_text(GOOD)
     status, out, err = geval("check", *words, "--format", "json")
     document = json.loads(out)
-    assert (status, err, document["uncounted"]) == (1, "", [])
+    assert (status, err) == (1, "")
     assert [problem["summary"] for problem in document["problems"] if problem["rule"] in {"E103", "E104"}] == [
         summary
     ]
 
 
 UNCOUNTED = {  # words, why
-    "several test sets": (["pred.tsv", "--challenge", "real"], "it may belong to dev-0 or test-A"),
-    "in the challenge's folder": (["real/guess.tsv"], "it may belong to dev-0 or test-A"),
-    "no test set": (["pred.tsv", "--challenge", "bare"], "`bare` has no test set"),
+    "several test sets": (["pred.tsv", "--challenge", "real"], "it may belong to test-A or dev-0"),
+    "in the challenge's folder": (["real/guess.tsv"], "it may belong to test-A or dev-0"),
+    "no test set": (["pred.tsv", "--challenge", "bare"], "there is no in.tsv and no expected.tsv in `bare/dev-0`"),
     "no challenge": (["pred.tsv"], "there is no in.tsv and no expected.tsv in `{folder}`"),
     "no challenge, but a name": (["pred.tsv", "-t", "x"], "there is no in.tsv and no expected.tsv in `{above}/x`"),
     "a test set without data": (["bare", "-t", "dev-0", "--challenge", "bare"],
@@ -137,7 +137,7 @@ UNCOUNTED = {  # words, why
 
 @pytest.mark.parametrize(("words", "reason"), UNCOUNTED.values(), ids=UNCOUNTED)
 def test_lines_that_are_not_counted(words, reason, folder, geval):
-    """A note in text, a field in JSON; the status is that of the rest."""
+    """A warning in every format; --strict fails, and --lines gives the number."""
     for name in ("bare", "broken", "dangling"):
         (folder / name / "dev-0").mkdir(parents=True)
         (folder / name / "dev-0/out.tsv").write_text(GOOD)
@@ -145,23 +145,20 @@ def test_lines_that_are_not_counted(words, reason, folder, geval):
     (folder / "real/guess.tsv").write_text(GOOD)
     (folder / "broken/dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\n")[:-3])
     (folder / "dangling/dev-0/in.tsv").symlink_to("annex")
-    reason = reason.format(folder=folder, above=folder.parent)
-    status, out, err = geval("check", *words)
-    (path,) = json.loads(geval("check", *words, "--format", "json")[1])["files"]
-    assert (status, out) == (0, "no problems in 1 file\n")
-    assert err.splitlines()[-1] == (
-        f"geval: note: cannot check the number of lines of `{path}`: {reason}; "
-        "name the test set with --challenge and --test-name (-t)"
-    )
-    status, out, err = geval("check", *words, "--format", "json")
-    assert (status, json.loads(out)["uncounted"]) == (0, [{"path": path, "reason": reason}])
-    assert "cannot check the number of lines" not in err
-    status, out, err = geval("check", *words, "--format", "github", "--quiet")
-    assert (status, err) == (0, "")
-    assert out == (
-        f"::notice::cannot check the number of lines of `{path}`: {reason}; "
-        "name the test set with --challenge and --test-name (-t)\n"
-    )
+    reason = "the number of lines is not checked: " + reason.format(folder=folder, above=folder.parent)
+    status, out, _ = geval("check", *words, "--format", "json")
+    document = json.loads(out)
+    (path,) = document["files"]
+    assert (status, [(one["rule"], one["summary"]) for one in document["problems"]]) == (0, [("W108", reason)])
+    for shape in ("text", "concise", "github", "gitlab", "csv"):
+        assert (
+            reason.replace(",", "%2C" if shape == "github" else ",") in geval("check", *words, "--format", shape)[1]
+        )
+    assert geval("check", *words, "--strict")[0] == 1
+    lines = GOOD.count("\n") * (7 if path == "pred.tsv" else 1)
+    assert geval("check", *words, "--strict", "--lines", str(lines))[:2] == (0, "no problems in 1 file\n")
+    status, out, _ = geval("check", *words, "--lines", "9", "--format", "concise")
+    assert (status, f"E103 the output has {lines} line" in out) == (1, True)
 
 
 def test_answers_that_were_not_fetched_are_said(folder, geval):
@@ -177,27 +174,31 @@ def test_answers_that_were_not_fetched_are_said(folder, geval):
     )
 
 
-@pytest.mark.parametrize(("challenge", "name", "said"), [
-    ("real", "out.tsv", "the folders dev-0 and test-A, which have"),
-    ("real", "out-model=x.tsv.gz", "the folders dev-0 and test-A, which have"),
-    ("single", "out.tsv", "the folder dev-0, which has"),
-])  # fmt: skip
-def test_an_output_beside_an_empty_test_set(folder, geval, challenge, name, said):
-    (folder / challenge / name).write_text(GOOD * 2)
-    assert "E107" not in geval("check", challenge, "--format", "json")[1]
-    for output in (folder / challenge).glob(f"[dt]e*/{BIGRAM}"):
-        output.unlink()
-    status, out, _ = geval("check", challenge, "--format", "json")
-    problems = {problem["path"]: (problem["rule"], problem["summary"]) for problem in json.loads(out)["problems"]}
-    assert status == 1
-    assert problems[f"{challenge}/{name}"] == ("E107", f"it lies beside {said} no output, and is not scored")
-    assert problems[f"{challenge}/dev-0/out.tsv"] == ("E101", "there is no output for this test set")
+WANTED = "it has no output: {}, or variants such as out-NAME.tsv; "
 
 
-def test_what_to_do_about_a_missing_output(folder, geval):
-    (folder / "real/dev-0" / BIGRAM).unlink()
-    fix = "out.tsv or out-NAME.tsv, perhaps compressed: .gz, .xz, .bz2, .zst. To check test-A alone, add -t test-A.\n"
-    assert fix in geval("check", "real")[1]
+@pytest.mark.parametrize("name", ["out.tsv", "out-model=x.tsv.gz"])
+def test_an_output_beside_empty_test_sets(folder, geval, name):
+    """It is that of the only test set; of several, a board does not guess."""
+    for challenge in ("real", "single"):
+        (folder / challenge / name).write_bytes((gzip.compress if name.endswith("gz") else bytes)(GOOD.encode() * 2))
+        for output in (folder / challenge).glob(f"[dt]e*/{BIGRAM}"):
+            output.unlink()
+    wanted = WANTED.format("test-A/out.tsv or dev-0/out.tsv")
+    assert found("real") == [f"real: {wanted}`{name}` is not in its place; did you mean `test-A/{name}`?"]
+    assert found("single") == [f"single/{name} single/dev-0/in.tsv"]
+    assert geval("check", "single")[:2] == (0, "no problems in 1 file\n")
+
+
+def test_a_test_set_without_an_output(folder, geval):
+    (folder / "real/test-A" / BIGRAM).unlink()
+    status, out, _ = geval("check", "real", "--format", "concise")
+    assert (status, out) == (
+        0,
+        "real/test-A/out.tsv:1:1: W107 there is no output for this test set\n0 errors, 1 warning in 2 files\n",
+    )
+    assert geval("check", "real", "--strict")[0] == 1
+    assert geval("check", "real", "--strict", "-t", "dev-0")[0] == 0
     assert "\n    there is no such file\n    To fix: Check the path.\n" in geval("check", "real/nothing")[1]
 
 
@@ -216,7 +217,7 @@ NAMED = {  # paths, options, found
      ["./dev-0/both.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"]),
     "a file here": (["guess.tsv"], {"tests": ["dev-0"]}, ["guess.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"]),
     "no test set": (["bigram"], {},
-     ["bigram: there is no such file; an output's short name needs its test set: -t dev-0"]),
+     ["bigram: there is no such file; an output's short name needs its test set: -t test-A"]),
     "no path": ([""], {}, [": the path is empty"]),
     "a path of nothing": (["dev-0/xyz"], {}, ["dev-0/xyz: there is no such file"]),
     "a folder of nothing": (["nothing/xyz"], {}, ["nothing/xyz: there is no such file"]),
@@ -230,8 +231,6 @@ NAMED = {  # paths, options, found
     "a misspelt name": (["bigrma"], {"tests": ["dev-0"]},
      ["./dev-0/bigrma: No file with the test results: `./dev-0/bigrma`; did you mean bigram? "
       f"`./dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"]),
-    "a link that leads outside": (["out-secret.tsv"], {"tests": ["test-A"]},
-     ["./test-A/out-secret.tsv: a link that leads outside of the submission; it is not followed"]),
     "the test set's own folder": (["dev-0"], {"tests": ["dev-0"]},
      [f"dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"]),
 }  # fmt: skip
@@ -242,8 +241,6 @@ def test_outputs_by_their_names(paths, options, targets, folder, monkeypatch):
     """As `geval -o NAME -t TEST` finds them."""
     for name in ("both.tsv", "guess.tsv", "dev-0/both.tsv"):
         (folder / "real" / name).write_text(GOOD)
-    if "out-secret.tsv" in paths:
-        (folder / "real/test-A/out-secret.tsv").symlink_to(folder / "pred.tsv")
     monkeypatch.chdir(folder / "real")
     assert found(*paths, **options) == [text.format(real=folder / "real") for text in targets]
 
@@ -257,8 +254,11 @@ def test_one_output_of_several_test_sets(folder, geval):
     assert geval("check", "pred.tsv", "--challenge", "real", "-t", "dev-0", "-t", "test-A") == (2, "", want)
     (folder / "outs").mkdir()
     (folder / "outs/out.tsv").write_text(GOOD)
-    with pytest.raises(UsageError, match="`outs` cannot be for 2 test sets"):
-        found("outs", tests=["dev-0", "test-A"])
+    wanted = WANTED.format("dev-0/out.tsv or test-A/out.tsv")
+    reason = f"{wanted}`out.tsv` is not in its place; did you mean `dev-0/out.tsv`?"
+    assert found("outs", tests=["dev-0", "test-A"]) == [f"outs: {reason}"]
+    with pytest.raises(UsageError, match="`real/dev-0` cannot be for 2 test sets"):
+        found("real/dev-0", tests=["dev-0", "test-A"])
 
 
 # Other formats
@@ -278,11 +278,13 @@ MISNAMED = {
 def test_other_names_are_no_outputs(name, folder, geval):
     (folder / "single/dev-0" / BIGRAM).rename(folder / "single/dev-0" / name)
     (folder / "single/dev-0/expected.tsv").write_text("the\n")
-    assert found("single") == [f"single/dev-0/out.tsv: there is no output for this test set{MISNAMED[name]}"]
+    (told,) = found("single/dev-0")
+    assert told == f"single/dev-0/out.tsv: there is no output for this test set{MISNAMED[name]}"
+    advice = MISNAMED[name].replace("; ", "; dev-0/", 1)
+    wanted = WANTED.format("dev-0/out.tsv")[:-2]
+    assert found("single") == [f"single: {wanted}{advice}"]
     _, _, advice = geval("--challenge", "single", "-t", "dev-0")[2].partition("`single/dev-0/out.tsv`\n  ")
     assert advice.partition("`single/dev-0` holds ")[0] == MISNAMED[name][2:] + "\n  " * bool(MISNAMED[name])
-    (folder / "single/out.tsv").write_text(GOOD)
-    assert len(found("single")) == 2
 
 
 def test_a_format_whose_package_is_missing(folder, geval, monkeypatch):
@@ -305,7 +307,7 @@ not, and geval convert writes TSV.
 real/dev-0/out-model=bigram.tsv
   E103 too-few-lines (error): 1 line, 100 %
     the output has 1 line for 2 items
-    real/dev-0/out-model=bigram.tsv:1:1: the output has 1 line for 2 items
+    real/dev-0/out-model=bigram.tsv:1:1: the output has 1 line, `{folder}/real/dev-0/expected.tsv` has 2
     To fix: Write one line for each line of in.tsv; write `:1` where there is no guess. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE.
 
 2 errors, 0 warnings in 2 files
@@ -356,7 +358,7 @@ AS_OTHERS = "the number of lines is that of dev-0, train: is this its output?"
     (["-t", "test-A", "--challenge", "real"], 1, ["the output has 2 lines for 3 items; " + AS_OTHERS], None),
     (["-t", "dev-0", "--challenge", "real"], 0, [], None),
     (["--challenge", "single"], 0, [], None),
-    (["--challenge", "real"], 0, [], "it may belong to dev-0 or test-A"),
+    (["--challenge", "real"], 0, [], "it may belong to test-A or dev-0"),
     ([], 0, [], "it may belong to real or single"),
 ], ids=["too few", "as many", "the only test set", "several", "no challenge"])  # fmt: skip
 def test_standard_input(words, status, problems, reason, folder, geval, monkeypatch):
@@ -365,8 +367,8 @@ def test_standard_input(words, status, problems, reason, folder, geval, monkeypa
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode() * 2)))
     got, out, _ = geval("check", "-", "--format", "json", *words)
     document = json.loads(out)
+    problems = problems if reason is None else [f"the number of lines is not checked: {reason}"]
     assert (got, [problem["summary"] for problem in document["problems"]]) == (status, problems)
-    assert [output["reason"] for output in document["uncounted"]] == [reason] * (reason is not None)
 
 
 def test_standard_input_in_text(folder, geval, monkeypatch):
@@ -374,10 +376,9 @@ def test_standard_input_in_text(folder, geval, monkeypatch):
     status, out, err = geval("check", "-")
     assert status == 1
     assert "\n    -:1:3: `0,5` is not a number" in out
-    assert err == (
-        "geval: note: the rules of word gaps apply, since `./config.txt` is not there\n"
-        "geval: note: cannot check the number of lines of standard input: `.` has no test set; "
-        "name the test set with --challenge and --test-name (-t)\n"
+    assert err == ("geval: note: the rules of word gaps apply, since `./config.txt` is not there\n")
+    assert (
+        "\n  W108 lines-not-counted (warning)\n    the number of lines is not checked: `.` has no test set\n" in out
     )
 
 
@@ -390,6 +391,7 @@ def test_standard_input_twice(folder, geval):
 
 CODE = f"""\
 import contextlib, difflib, glob, io, os, sys
+from geval_py.board.intake import receiving
 from geval_py.cli import check, main, score
 with contextlib.redirect_stdout(io.StringIO()):
     main(["check", os.devnull])  # so that all is imported, which nobody may not be allowed to
@@ -405,16 +407,21 @@ def missing(path):
     return f"{path}\n  E101 missing-output (error)\n    Cannot read `{path}`: {DENIED}"
 
 
+def refused(path, name):
+    return f"{path}\n  E101 missing-output (error)\n    `{name}` cannot be read: {DENIED}"
+
+
 UNREADABLE = {  # closed folder, its mode, words, status, what is said
-    "a submission": ("real", 0o000, "check real", 1, missing("real")),
-    "a submission's test set": ("real/dev-0", 0o000, "check real", 1, missing("real/dev-0")),
+    "a submission": ("real", 0o000, "check real", 1, refused("real", "real")),
+    "a submission's test set": ("real/dev-0", 0o000, "check real", 1, refused("real", "dev-0/")),
     "a test set": ("real/dev-0", 0o000, "check real/dev-0", 1, missing("real/dev-0")),
-    "a submission that is not entered": ("real", 0o444, "check real", 1, missing("real")),
-    "a test set named": ("real", 0o000, "check real -t dev-0", 1, missing("real/dev-0")),
+    "a submission that is not entered": ("real", 0o444, "check real", 1, refused("real", "dev-0/")),
+    "a test set named": ("real", 0o000, "check real -t dev-0", 1, refused("real", "real")),
     "a challenge": ("real", 0o000, "check pred.tsv --challenge real", 2, NO_CHALLENGE_READ),
-    "a challenge that is not entered": ("real", 0o444, "check pred.tsv --challenge real", 2, NO_CHALLENGE_READ),
+    "a challenge that is not entered": ("real", 0o444, "check pred.tsv --challenge real", 1,
+    f"Cannot read `real/train/expected.tsv`: {DENIED}"),
     "a challenge's test set": (
-        "real/dev-0", 0o000, "check pred.tsv --challenge real", 0, "it may belong to dev-0 or test-A",
+        "real/dev-0", 0o000, "check pred.tsv --challenge real", 0, "it may belong to test-A or dev-0",
     ),
     "a challenge's test set, named": (
         "real/dev-0", 0o000, "check pred.tsv --challenge real -t dev-0", 0,

@@ -3,9 +3,12 @@
 import csv
 import io
 import json
+import os
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,9 +16,9 @@ import pytest
 from geval_py import evaluate
 from geval_py.checking.problem_formats import FORMATS as CHECK_FORMATS
 from geval_py.checking.rules import RULES_BY_CODE
-from geval_py.cli import completion, sample
-from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, parser_of
-from geval_py.cli.suggestions import OTHER_COMMANDS, SYNONYMS
+from geval_py.cli import sample
+from geval_py.cli.commands import COMMANDS, parser_of, summaries
+from geval_py.cli.suggestions import OTHER_COMMANDS, PLAIN, SYNONYMS
 from geval_py.scoring.metrics.registry import METRICS
 from geval_py.tables.formats import FORMATS
 
@@ -39,17 +42,17 @@ HELPS = {
 
 @pytest.mark.parametrize(("words", "command"), HELPS.items(), ids=HELPS)
 def test_help(words, command, geval):
-    help = parser_of(*(command or "").split()).format_help()
+    help = parser_of(command or "").format_help()
     assert help.startswith(f"usage: geval {command or '['}")
     assert geval(*words.split()) == (0, help, "")
 
 
-@pytest.mark.parametrize("name", SUBCOMMANDS)
+@pytest.mark.parametrize("name", ["board", "challenge", "lm"])
 def test_help_of_several_commands(name, geval):
     status, out, err = geval(name, "--help")
     assert (status, err) == (0, "")
     assert f"commands (geval {name} COMMAND --help says more):\n" in out
-    for member, (summary, _) in SUBCOMMANDS[name].items():
+    for member, summary in summaries(name).items():
         assert re.search(rf"^  {member} +{re.escape(summary)}$", out, re.MULTILINE)
         assert geval("help", name, member) == geval(name, member, "-h")
 
@@ -85,6 +88,23 @@ SAME_HELP = dict.fromkeys(["E114", "e114", "not-a-number"], "check --explain E11
 @pytest.mark.parametrize(("name", "words"), SAME_HELP.items())
 def test_help_of_a_rule_and_of_plain_geval_by_other_names(name, words, geval):
     assert geval("help", name) == geval(*words.split())
+
+
+def test_help_of_a_term(geval):
+    """It is in the glossary; the page that says more is the first that the term links to."""
+    status, out, err = geval("help", "Line", "loss")
+    assert (status, err) == (0, "")
+    assert out.startswith(
+        "Minus the natural logarithm of the probability that the line gives to the answer, in nats."
+    )
+    assert out.endswith("\n\nDocumentation: https://github.com/geval-py/geval-py/blob/main/docs/glossary.md\n")
+    assert geval("help", "leak")[1].endswith("/docs/authoring.md#find-leaks\n")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_a_page(name):
+    page = parser_of(name).format_help().splitlines()[-1].removeprefix("Documentation: ")
+    assert (ROOT / "docs" / page.rpartition("/docs/")[2]).exists()
 
 
 def test_help_of_a_metric(geval):
@@ -213,34 +233,34 @@ def test_an_output_is_found_by_the_value_of_its_first_parameter(gazette, geval):
     assert geval("-t", "dev-0", "-o", "ola,v=1") == (0, "327.53\n", "")
 
 
-COMMANDS_ARE = f"the commands are {', '.join(COMMANDS)}"
+COMMANDS_ARE = f"the commands are {', '.join(summaries())}"
 OF_HELP = f"{COMMANDS_ARE}; the lists are flags, formats, metrics, rules"
 OF_CHALLENGE = "the commands are make, split, leaks"
 NO_HELP = {
-    "help chekc": f"there is no command `chekc`\n  did you mean check? {OF_HELP}",
-    "--help comapre": f"there is no command `comapre`\n  did you mean compare? {OF_HELP}",
+    "help chekc": f"there is no command `chekc`\n  did you mean geval check? {OF_HELP}",
+    "--help comapre": f"there is no command `comapre`\n  did you mean geval compare? {OF_HELP}",
     "help lint": f"there is no command `lint`\n  did you mean geval check? {OF_HELP}",
-    "help rulse": f"there is no command `rulse`\n  did you mean rules? {OF_HELP}",
+    "help rulse": f"there is no command `rulse`\n  did you mean geval help rules? {OF_HELP}",
     "help qqq": f"there is no command `qqq`\n  {OF_HELP}",
     "help \x1b": f"there is no command `\\x1b`\n  {OF_HELP}",
-    "help check compare": f"there is no command `check compare`\n  did you mean compare? {OF_HELP}",
+    "help check compare": f"there is no command `check compare`\n  did you mean geval compare? {OF_HELP}",
     "help challenge maek": f"there is no command `geval challenge maek`\n  did you mean make? {OF_CHALLENGE}",
-    "help challenge make x": f"there is no command `challenge make x`\n  did you mean challenge? {OF_HELP}",
+    "help challenge make x": f"there is no command `challenge make x`\n  did you mean geval challenge make? {OF_HELP}",
+    "help serve": f"there is no command `serve`\n  did you mean geval board serve? {OF_HELP}",
     "challenge": f"a command of geval challenge is missing\n  {OF_CHALLENGE}",
     "challenge maek": f"there is no command `geval challenge maek`\n  did you mean make? {OF_CHALLENGE}",
-    "sample": "a folder to make is missing\n  for example geval sample gazette",
-    "completion": "a shell is missing: bash, zsh, fish\n  for example geval completion bash",
+    "sample": "the following arguments are required: DIR\n  geval sample --help shows the options",
+    "completion": "the following arguments are required: SHELL\n  geval completion --help shows the options",
     "--challenge a --out-directory b": "--challenge says where all is: leave --out-directory out",
     "--challenge a -w": "--challenge goes with scores",
 }
 
 # Words that mean something else
 
-FIRST = "geval {} …, the command first, if that was meant"
 MEANT = {
-    "--compare": FIRST.format("compare"),
-    "--chekc": FIRST.format("check"),
-    "--sample": FIRST.format("sample"),
+    "--compare": "did you mean geval compare?",
+    "--chekc": "did you mean geval check?",
+    "--sample": "did you mean geval sample?",
     "comapre": "did you mean geval compare?",
     "score": "did you mean geval, without a command?",
     "--cross-tabs": "geval --help shows the options",
@@ -259,19 +279,22 @@ MEANT = {
     "lint": "did you mean geval check?",
     "evaluate": "did you mean geval, without a command?",
     "demo": "did you mean geval sample?",
+    "serve": "did you mean geval board serve?",
+    "init": "did you mean geval board init or geval --init?",
+    "perplexity": "did you mean geval lm perplexity?",
+    "push": "did you mean geval submit?",
+    "bucket": "did you mean geval help bucket?",
 }
 
 
 MEANT_OF_COMMANDS = {
     "challenge --hlep": ("--hlep", "did you mean --help?"),
     "check --chalenge x": ("--chalenge", "did you mean --challenge?"),
-    "check --sarif": ("--sarif", "did you mean --format sarif?"),
     "check --test-set": ("--test-set", "did you mean --test-name?"),
     "check --qwerty": ("--qwerty", "geval check --help shows the options"),
     "compare --bootstrap-samples 5": ("--bootstrap-samples", "did you mean --samples?"),
     "compare --latex": ("--latex", "did you mean --format latex?"),
     "compare --basline": ("--basline", "did you mean --baseline?"),
-    "sample --hlep": ("--hlep", "did you mean --help?"),
     "compare --\x1bqwerty=2": ("--\\x1bqwerty=2", "geval compare --help shows the options"),
 }
 
@@ -295,18 +318,19 @@ def test_what_is_refused_says_what_was_meant(words, message, geval):
 
 
 def options_of_all():
-    return set().union(*(parser_of(*of)._option_string_actions for of in ((), *((name,) for name in COMMANDS))))
+    return set().union(*(parser_of(name)._option_string_actions for name in ("", *COMMANDS)))
 
 
 def test_what_is_meant_is_there():
     """No synonym is an option or a command itself, and each leads to one."""
-    for command in ((), *((name,) for name in COMMANDS)):
-        names = {*parser_of(*command)._option_string_actions}
+    for command in ("", *COMMANDS):
+        names = {*parser_of(command)._option_string_actions}
         assert not {name for name, ours in SYNONYMS.items() if name in names and ours.partition(" ")[0] in names}
     assert {ours.partition(" ")[0] for ours in SYNONYMS.values()} <= options_of_all()
     assert not {*OTHER_COMMANDS} & {*COMMANDS}
-    words = {word.rstrip(",") for ours in OTHER_COMMANDS.values() for word in ours.split()[1:2]}
-    assert {word for word in words if word != "without"} <= {*COMMANDS} | options_of_all()
+    meant = {command for ours in OTHER_COMMANDS.values() for command in ours.split(" or ") if command != PLAIN}
+    names = {*COMMANDS} | options_of_all()
+    assert [command for command in meant if not {*command.split()[1:2], " ".join(command.split()[1:3])} & names] == []
 
 
 # A sample to try things on
@@ -375,66 +399,75 @@ def test_the_sample_of_an_installed_package(tmp_path, monkeypatch, geval):
 # Completions
 
 
-@pytest.mark.parametrize("shell", completion.SHELLS)
-def test_a_completion_knows_what_there_is(shell, geval):
-    status, out, err = geval("completion", shell)
-    assert (status, err) == (0, "")
-    values = "by-score baseline rest-mass PerplexityHashed minimalistic sarif markdown"
-    assert [word for word in (*COMMANDS, *values.split()) if word not in out] == []
-    assert "no-such-option" not in out
-    assert "gonito-host" not in out
-
-
 COMPLETIONS = {
-    "geval ": "baseline board calibration challenge check compare completion convert help lm luck mix predict report sample submit tune",
+    "geval ": " ".join(summaries()),
     "geval challenge ": "make split leaks",
     "geval challenge make --con": "--context",
-    "geval challenge leaks --format s": "sarif",
+    "geval challenge leaks --format g": "github gitlab",
     "geval --by": "--by-score",
     "geval -m Perplexity": "PerplexityHashed Perplexity",
     "geval -T mini": "minimalistic",
     "geval --format ": "text json csv markdown latex html",
-    "geval compare --format ": "text json csv markdown latex html",
-    "geval check --format s": "sarif",
+    "geval check --format g": "github gitlab",
     "geval completion ": "bash zsh fish",
     "geval help sam": "sample",
     "geval help f": "flags formats",
-    "geval -t de": "dev-0",
-    "geval -t dev-0 -o dev-0/out": "dev-0/out-$(touch x).tsv dev-0/out-header.tsv dev-0/out-model=ola,v=2.tsv dev-0/out.tsv",
-    "geval -t dev-0 -o ": "$(touch x) ola,2 out dev-0",
-    "geval -t dev-0 -o ol": "ola,2",
+    "geval -t de": "dev-0/",
+    "geval -t dev-0 -o dev-0/out-m": "dev-0/out-model=ola,v=2.tsv",
+    "geval -t dev-0 -o ol": "ola,v=2",
     "geval compare ou": "out",
-    "geval compare --baseline ol": "ola,2",
+    "geval compare --baseline ol": "ola,v=2",
     "geval baseline -t dev-0 un": "uniform unigram",
-    "geval sample de": "dev-0",
-    # bash ends words at "=", too
-    "geval -t dev-0 -o dev-0/out-model = ol": "ola,v=2.tsv",
-    "geval -t dev-0 -o dev-0/out-model =": "ola,v=2.tsv",
-    "geval -t dev-0 -o dev-0/out-model = ola,v =": "2.tsv",
-    "geval -t dev-0 -o model = ola,v = ": "2",
-    "geval compare model = ola,v = 2 --baseline ol": "ola,2",
-    "geval -t dev-0 -o dev-0/out-model = ola,v = 2.tsv -m Perplexity": "PerplexityHashed Perplexity",
+    "geval sample de": "dev-0/",
+    "geval -t dev-0 -o dev-0/out-model=ol": "ola,v=2.tsv",  # bash ends words at "=", too
+    "geval -t dev-0 -o dev-0/out-model=ola,v=2.tsv -m Perplexity": "PerplexityHashed Perplexity",
     "geval -t dev-0 -o h": "",
 }
 
 
-def test_bash_completes(tmp_path, geval):
-    """What bash offers for the last word of each line, in a folder with a test set of some outputs."""
+@pytest.fixture
+def outputs(tmp_path):
     (tmp_path / "dev-0").mkdir()
-    for name in ("out.tsv", "out-model=ola,v=2.tsv", "out-$(touch x).tsv", "out-header.tsv"):
+    for name in ("out.tsv", "out-model=ola,v=2.tsv", "out-$(touch x).tsv"):
         (tmp_path / "dev-0" / name).touch()
-    script = geval("completion", "bash")[1]
+    return tmp_path
+
+
+def test_bash_completes(outputs, geval):
+    """What bash offers for the last word of each line, in a folder with a test set of some outputs."""
+    script = geval("completion", "bash")[1] + "COMP_WORDBREAKS=$' \\t\\n\"\\'><=;|&(:'\n"
     for line in COMPLETIONS:
-        words = " ".join(repr(word) for word in line.split(" "))
-        script += f"COMP_WORDS=({words}) COMP_CWORD={line.count(' ')} COMPREPLY=()\n"
-        script += '_geval; echo "${COMPREPLY[*]}"\n'
-    run = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+        script += f"COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)} COMPREPLY=()\n"
+        script += '_python_argcomplete geval; echo "${COMPREPLY[*]}"\n'
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    run = subprocess.run(
+        ["bash", "-c", script],
+        cwd=outputs,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert run.stderr == ""
     offered = dict(zip(COMPLETIONS, map(str.split, run.stdout.splitlines()), strict=True))
     assert {line: sorted(words) for line, words in offered.items()} == {
         line: sorted(words.split()) for line, words in COMPLETIONS.items()
     }
-    assert not (tmp_path / "x").exists()  # no name is a command
+    assert not (outputs / "x").exists()  # no name is a command
+
+
+def test_fish_completes(outputs, geval):
+    script = geval("completion", "fish")[1] + "complete -C 'geval compare --baseline ol'"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    run = subprocess.run(
+        ["fish", "-c", script],
+        cwd=outputs,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (run.stdout.split(), run.stderr) == (["ola,v=2"], "")
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from geval_py.cli import check, commands
-from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, parser_of
+from geval_py.cli import commands
+from geval_py.cli.commands import COMMANDS, parser_of
 from geval_py.reading import config
 from geval_py.tables import formats
 from geval_py.tables.formats import FORMATS, Tabular
@@ -80,9 +80,7 @@ def here(there, monkeypatch):
 
 def with_format():
     """The commands that have ``--format``."""
-    names = [(), *((name,) for name in COMMANDS)]
-    names += [(name, subcommand) for name, of in SUBCOMMANDS.items() for subcommand in of]
-    return {" ".join(name) for name in names if "--format" in parser_of(*name)._option_string_actions}
+    return {name for name in ("", *COMMANDS) if "--format" in parser_of(name)._option_string_actions}
 
 
 def test_each_command_that_has_formats_is_tried():
@@ -106,7 +104,7 @@ def json_lines(value, **_):
 @pytest.mark.parametrize("line", [line for lines in LINES.values() for line in lines], ids=" ".join)
 def test_a_format_more_takes_one_entry(line, here, geval, monkeypatch):
     monkeypatch.setattr(Tabular, "jsonl", json_lines, raising=False)
-    for module in (config, check, commands, formats):
+    for module in (config, commands, formats):
         monkeypatch.setattr(module, "FORMATS", (*FORMATS, "jsonl"))
     status, out, err = geval(*words_of(line, geval), "--format", "jsonl")
     assert status in (0, 1), err  # 1 where there are problems
@@ -214,7 +212,7 @@ def test_names_of_ones_own(here, geval):
 
 
 def test_config_txt_names_no_table(there, tmp_path, geval):
-    for words in ("--caption a", "--label a", "--name a=b", "--output a", "--quiet", "--watch"):
+    for words in ("--caption a", "--label a", "--name a=b", "--output a", "--quiet"):
         (tmp_path / "config.txt").write_text(f"-m PerplexityHashed --format latex {words}\n")
         option = words.split()[0]
         message = f"geval: {option} has no place in config.txt\n  in `{tmp_path}/config.txt`\n"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.error import HTTPError
@@ -133,6 +134,7 @@ def test_an_output_is_sent_to_one_of_several_boards(tmp_path):
 
 def output_in(folder, text=GOOD):
     (folder / "test-A").mkdir(exist_ok=True)
+    (folder / "test-A/in.tsv").write_text("a\tb\n" * 123)
     (folder / "test-A/out.tsv").write_text(text)
     return folder / "test-A/out.tsv"
 
@@ -287,11 +289,38 @@ def test_archives_are_checked_and_the_test_name_is_honoured(geval, deaf, tmp_pat
     status, out, err = geval("submit", packed, "--board", deaf)
     assert (status, out, Deaf.sent) == (1, "", [])
     assert "E113 no-colon (error): 1 line, 100 %" in err
-    for source in (str(tmp_path), packed):
-        shown = f"geval: `{source}` has no output such as test-B/out.tsv\n"
-        assert geval("submit", source, "-t", "test-B", "--board", deaf) == (2, "", shown)
+    status, _, err = geval("submit", packed, "-t", "test-B", "--board", deaf)
+    told = "it has no output: test-B/out.tsv, or variants such as out-NAME.tsv; `dev-0/out.tsv` is not in its place"
+    assert (status, Deaf.sent, told in err) == (1, [], True)
+    assert geval("submit", str(tmp_path), "-t", "test-B", "--board", deaf) == (
+        2,
+        "",
+        f"geval: `{tmp_path}` has no test set `test-B`\n  there are dev-0, test-A\n",
+    )
     assert geval("submit", str(tmp_path), "-t", "test-A", "--board", deaf)[0] == 0
     assert Deaf.sent == [f"/upload/{tmp_path.name}.zip?"]
+
+
+def test_an_archive_is_written_to_be_uploaded(geval, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = output_in(tmp_path)
+    (tmp_path / "gonito.yaml").write_text("description: mine\n")
+    (tmp_path / "secret.txt").write_text("not to be sent")
+    for words, names in ((["."], ["gonito.yaml", "test-A/out.tsv"]), ([str(path)], ["test-A/out.tsv"])):
+        assert geval("submit", *words, "--pack", "team.zip")[::2] == (
+            0,
+            "geval: wrote `team.zip`, which a board takes\n",
+        )
+        with zipfile.ZipFile("team.zip") as archive:
+            assert sorted(archive.namelist()) == names
+    path.write_text("a:0,5\n")
+    status, out, err = geval("submit", ".", "--pack", "other.zip")
+    assert (status, out, Path("other.zip").exists()) == (1, "", False)
+    assert "E114 not-a-number (error)" in err
+    message = "geval: argument --pack: `team.tar` is not the name of an archive such as team.zip\n"
+    assert geval("submit", ".", "--pack", "team.tar") == (2, "", message)
+    message = "geval: the board is missing\n  give its address by --board, or write an archive by --pack\n"
+    assert geval("submit", ".") == (2, "", message)
 
 
 def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(board, token, tmp_path):

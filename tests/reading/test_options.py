@@ -278,7 +278,7 @@ MEANT = {
     "comapre -t dev-0": "Invalid argument `comapre'\n  did you mean geval compare?",
     "-t dev-0 out-a.tsv.xz": "Invalid argument `out-a.tsv.xz'\n  did you mean -o out-a.tsv.xz?",
     "--cross-tabs": "Invalid option `--cross-tabs'\n  geval --help shows the options",
-    "-t dev-0 compare": "Invalid argument `compare'\n  geval compare …, the command first, if that was meant",
+    "-t dev-0 compare": "Invalid argument `compare'\n  did you mean geval compare?",
     "folder": "Invalid argument `folder'\n  did you mean -t folder?",
     "nothing": "Invalid argument `nothing'\n  geval --help shows the options",
 }
@@ -465,7 +465,7 @@ def test_help():
     assert all(f" {name}" in help_text for option in SHOWN.values() for name in option.names)
     assert help_text.startswith("usage: geval [options]\n       geval COMMAND …\n")
     assert "--seed S              with -B: the seed of the random numbers (default:\n" in help_text
-    assert help_text.endswith("Exit status: 0 success, 1 an error in the data, 2 an error in the command line.\n")
+    assert "\nExit status: 0 success, 1 an error in the data, 2 an error in the command line.\n" in help_text
 
 
 def test_every_field_but_two_is_an_option():

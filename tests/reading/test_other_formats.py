@@ -387,9 +387,9 @@ def test_formats_under_another_name(tmp_path, capsys, monkeypatch):
 
 
 def test_a_check_of_another_format_needs_tsv_to_mend(tmp_path, capsys):
-    (tmp_path / "out.jsonl").write_text('{"words": ["a", ""], "probabilities": [0.75, 0.5]}\n')
+    (tmp_path / "out.jsonl").write_text('{"words": ["a", ""], "probabilities": [1.0, 0.0]}\n')
     assert main(["check", str(tmp_path / "out.jsonl")]) == 0
-    fix = "To fix: Divide by the sum before writing. --fix does it. It needs TSV, which geval convert writes.\n"
+    fix = "--fix --rest-mass 0.01 adds it. It needs TSV, which geval convert writes.\n"
     assert fix in capsys.readouterr().out
     (tmp_path / "out.jsonl").write_text("\n")
     assert main(["check", str(tmp_path / "out.jsonl")]) == 1
@@ -658,12 +658,24 @@ SERVERS = [
 LOGGED += SERVERS
 
 
-def test_the_thinking_of_a_model_is_no_answer(tmp_path):
-    thinking = {"choices": [{"logprobs": {"content": [token(tokens=[("<think>", -0.001), ("The", -7.0)])]}}]}
+NO_ANSWERS = {  # the first token of a response, and the note
+    **dict.fromkeys(
+        ("<think>", "<|channel|>"),
+        "the first token of a response begins the model's thinking, not the answer: turn its thinking off",
+    ),
+    **dict.fromkeys(
+        ('{"', "**", "```"),
+        "the first token of a response begins markup or JSON, not the answer: ask for the word alone",
+    ),
+}
+
+
+@pytest.mark.parametrize(("first", "note"), NO_ANSWERS.items())
+def test_the_first_token_of_a_response_may_be_no_answer(first, note, tmp_path):
+    thinking = {"choices": [{"logprobs": {"content": [token(tokens=[(first, -0.001), ("The", -7.0)])]}}]}
     path = tmp_path / "out.jsonl"
     path.write_text(f"{json.dumps(thinking)}\n" * 2)
-    note = "the first token of a response begins the model's thinking, not the answer: turn its thinking off"
-    assert converted_rows(path) == (["<think>:-0.001 The:-7.0"] * 2, [note])
+    assert converted_rows(path) == ([f"{first}:-0.001 The:-7.0"] * 2, [note])
 
 
 def test_ids_of_responses_are_not_those_of_rows(tmp_path):

@@ -155,24 +155,23 @@ def check(paths: Mapping[str, str], outputs: Outputs, arguments: JsonDocument) -
         if size > most:
             raise refused(name, f"is larger than {most} bytes")
         most = min(most, FREE_BYTES + MAX_RATIO * size)
-        target = target_of(paths[name], expected, arguments, most)
+        expected.name = f"{test}/{splits.EXPECTED_FILE}"  # its folder is not shown
+        target = target_of(paths[name], name, expected, arguments, most)
         try:
             checked = check_targets([target], rules, max_bytes=most)
         except UsageError as error:  # this machine lacks what reads the format
             raise FailedError(f"`{visible(name)}` cannot be read here: {visible(str(error))}") from error
         if checked.unreadable:
             raise _challenge_fault(checked.unreadable[0], test)
-        for problem in checked.problems:
-            renamed = replace(problem, path=name)
-            problems.append(problem_document(renamed) | {"text": [*problem_lines(renamed)]})
+        problems += (problem_document(problem) | {"text": [*problem_lines(problem)]} for problem in checked.problems)
     return problems
 
 
-def target_of(path: str, expected: File, arguments: JsonDocument, max_bytes: int) -> Target:
+def target_of(path: str, name: str, expected: File, arguments: JsonDocument, max_bytes: int) -> Target:
     """Return the target of the checks; of the answers only the number of lines is used."""
     from geval_py.checking.targets import Target, with_options
 
-    target = Target(output_at(path).file, challenge=arguments["challenge"], expected=expected)
+    target = Target(output_at(path).file, challenge=arguments["challenge"], expected=expected, shown=name)
     target.file.max_bytes = max_bytes
     return with_options(target, [arguments["metric"]])._replace(words_are_plain=False)
 

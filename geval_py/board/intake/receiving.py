@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from geval_py.board.intake import identity
 from geval_py.board.intake.git import branch_source
 from geval_py.board.intake.sources import (
+    CHUNK_BYTES,
+    MAX_BYTES,
+    MAX_FILES,
     Budget,
-    archive_source,
+    SubmissionSource,
     copy_members,
-    folder_source,
+    open_source,
+    refuse_pointer,
     refused,
 )
 from geval_py.board.submission import (
     GONITO_FILE,
     MAX_GONITO_BYTES,
     MAX_PARAMS,
+    Details,
     Parcel,
-    ReceivedFile,
     ReceivedOutput,
     RejectedError,
     digest_of,
 )
-from geval_py.reading.outputs import OUTPUT_NAME, parse_parameters
-from geval_py.reading.splits import OUT_HEADER_FILE
-from geval_py.text import nearest, visible
+from geval_py.reading.outputs import OUTPUT_NAME, advice_on_names, parse_parameters
+from geval_py.reading.splits import HIDDEN_SET, OUT_HEADER_FILE, TRAINING_SET
+from geval_py.text import natural_order, nearest, visible
 
 TEST_SETS = ("dev-", "test-")  # how the names of sets begin whose outputs are kept: they may be scored later
+MAX_LISTED = 1_000_000  # files and folders of the user's own folder
 MAX_STRAYS = 3  # outputs in wrong places that are named
 LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # added by archivers
+
+
+class Selection(NamedTuple):
+    """What a board takes of an opened submission: ``names`` maps its members to the names of the files."""
+
+    tests: Sequence[str]
+    names: Mapping[str, str]
+    outputs: tuple[ReceivedOutput, ...]
+    details: Details
+    notes: tuple[str, ...]
 
 
 def receive(
@@ -52,7 +72,41 @@ def receive(
     if source.startswith(identity.GIT):
         opened = branch_source(identity.address_of(source, transports), place, budget)
     else:
-        opened = folder_source(source, budget) if os.path.isdir(source) else archive_source(source, budget)
+        opened = open_source(source, budget)
+    selection = select(opened, budget, tests, variants)
+    files = copy_members(opened, selection.names, place, budget)
+    return Parcel(
+        name=opened.name,
+        source=opened.address,
+        digest=digest_of(files),
+        files=tuple(files),
+        outputs=selection.outputs,
+        details=selection.details,
+        notes=selection.notes,
+    )
+
+
+@contextmanager
+def user_submission(path: str, tests: Sequence[str]) -> Iterator[tuple[Selection, dict[str, str]]]:
+    """Open the user's own folder or archive as a board does; yield its selection, and the paths of the files by name.
+
+    Files of a folder are read where they are, members of an archive in copies. Without ``tests``, these are the sets
+    that the folders of its outputs are named after. Raises RejectedError.
+    """
+    budget = Budget(bytes=MAX_BYTES, files=MAX_FILES, listed=MAX_LISTED, ends=math.inf)
+    opened = open_source(path, budget)
+    selection = select(opened, budget, tests, variants=MAX_FILES)
+    with TemporaryDirectory(prefix="geval-") as place:
+        if os.path.isdir(path):
+            for name, read in opened.members(selection.names.__contains__):
+                refuse_pointer(name, read(CHUNK_BYTES))
+            yield selection, {name: os.path.join(path, member) for member, name in selection.names.items()}
+        else:
+            yield selection, {file.name: file.path for file in copy_members(opened, selection.names, place, budget)}
+
+
+def select(opened: SubmissionSource, budget: Budget, tests: Sequence[str], variants: int) -> Selection:
+    """Select the files of a submission by their names, and read how it describes itself; raises RejectedError."""
     names: list[str] = []
 
     def is_gonito(name: str) -> bool:
@@ -64,49 +118,51 @@ def receive(
     # Strip the only folder in which all members lie, unless it is that of a set.
     if opened.strips and len(tops) == 1:
         top, slash = tops.pop()
-        around = top + slash if slash and top not in tests and not top.startswith((*TEST_SETS, "train")) else ""
+        around = top + slash if slash and top not in tests and not top.startswith((*TEST_SETS, TRAINING_SET)) else ""
     inner = {name.removeprefix(around): name for name in names if name.startswith(around)}
-    sets = {name: output[0] for name in inner if (output := test_and_variant(name, tests))}
-    strays = sorted(
-        name for name in inner if name.rpartition("/")[2].startswith("out") and sets.get(name) not in tests
-    )
-    if set(tests).isdisjoint(sets.values()):
+    if not tests:
+        sets = {output[0] for name in inner if (output := test_and_variant(name, [HIDDEN_SET]))}
+        tests = sorted(sets, key=natural_order) or [HIDDEN_SET]
+    outputs = {name: output for name in inner if (output := test_and_variant(name, tests))}
+    if any("/" in name and test in tests for name, (test, _) in outputs.items()):  # none beside the folders counts
+        outputs = {name: output for name, output in outputs.items() if "/" in name}
+    strays = sorted(name for name in inner if name not in outputs or outputs[name][0] not in tests)
+    if {test for test, _ in outputs.values()}.isdisjoint(tests):
+        advice = filter(None, (_stray(name, tests) for name in strays))
         wanted = " or ".join(f"{test}/out.tsv" for test in tests)
         reason = f"it has no output: {visible(wanted)}, or variants such as out-NAME.tsv"
-        raise RejectedError("; ".join([reason, *(_stray(name, tests) for name in strays[:MAX_STRAYS])]))
-    notes = [_stray(name, tests) for name in strays if name not in sets][:MAX_STRAYS]
-    kept = sets.keys() | (inner.keys() & {GONITO_FILE})
+        raise RejectedError("; ".join([reason, *islice(advice, MAX_STRAYS)]))
+    alone = f"is beside the folder of {visible(tests[0])}: only a board with this test set alone takes it"
+    notes = [f"`{visible(name)}` {alone}" for name in outputs if "/" not in name]
+    notes += islice(filter(None, (_stray(name, tests) for name in strays if name not in outputs)), MAX_STRAYS)
+    kept = outputs.keys() | (inner.keys() & {GONITO_FILE})
     if len(kept) > budget.files:
         raise RejectedError(f"it has {len(kept)} files; at most {budget.files} are allowed")
     for name in sorted(kept):
         if not name.isprintable():
             raise refused(name, "has characters in its name that cannot be shown")
 
-    files = copy_members(opened, {inner[name]: name for name in kept}, place, budget)
-    outputs = outputs_of(files, tests, variants)
+    received = outputs_of(sorted(kept), tests, variants)
     details = opened.details
     if data := contents.get(inner.get(GONITO_FILE, ""), b""):
         from geval_py.board.intake.gonito import described
 
         details, problems = described(details, data)
         notes += (f"{GONITO_FILE}, {problem}" for problem in problems)
-    parameters = {name for output in outputs for name in output.params} | details.params.keys()
+    parameters = {name for output in received for name in output.params} | details.params.keys()
     if len(parameters) > MAX_PARAMS:
         raise RejectedError(f"it has {len(parameters)} parameters; at most {MAX_PARAMS} are allowed")
-    return Parcel(
-        name=opened.name,
-        source=opened.address,
-        digest=digest_of(files),
-        files=tuple(files),
-        outputs=outputs,
-        details=details,
-        notes=tuple(notes),
-    )
+    return Selection(tests, {inner[name]: name for name in kept}, received, details, tuple(notes))
 
 
 def _stray(name: str, tests: Sequence[str]) -> str:
-    """Return where an output belongs that lies in no folder of a test set."""
+    """Return where an output belongs that is not in its place, or what it must be called; "" for other files."""
     folder, _, file = name.rpartition("/")
+    if folder in tests:
+        advice = advice_on_names([file])
+        return f"{visible(folder)}/{advice}" if advice else ""
+    if not file.startswith("out") or folder.startswith(TRAINING_SET):
+        return ""
     parts = reversed(folder.split("/"))
     test = next((close for part in parts if (close := nearest(part, tests))), tests[0])
     right = f"{test}/{file if re.fullmatch(OUTPUT_NAME, file) else 'out.tsv'}"
@@ -131,21 +187,21 @@ def test_and_variant(name: str, tests: Sequence[str]) -> tuple[str, str] | None:
     return folder or tests[0], match[2] or ""
 
 
-def outputs_of(files: Sequence[ReceivedFile], tests: Sequence[str], variants: int) -> tuple[ReceivedOutput, ...]:
-    """Return the outputs for some tests among files, at most so many for a test.
+def outputs_of(names: Sequence[str], tests: Sequence[str], variants: int) -> tuple[ReceivedOutput, ...]:
+    """Return the outputs for some tests among files with these names, at most so many for a test.
 
     Raises RejectedError for more, and if two are one variant of a test.
     """
     outputs: dict[tuple[str, str], ReceivedOutput] = {}
-    for file in files:
-        key = test_and_variant(file.name, tests)
+    for name in names:
+        key = test_and_variant(name, tests)
         if key is None or key[0] not in tests:
             continue
         if key in outputs:
-            both = f"`{visible(outputs[key].file)}` and `{visible(file.name)}`"
+            both = f"`{visible(outputs[key].file)}` and `{visible(name)}`"
             raise RejectedError(f"{both} are the same variant; only one is allowed")
-        parameters = parse_parameters(file.name.rpartition("/")[2])
-        outputs[key] = ReceivedOutput(test=key[0], file=file.name, variant=key[1], params=parameters)
+        parameters = parse_parameters(name.rpartition("/")[2])
+        outputs[key] = ReceivedOutput(test=key[0], file=name, variant=key[1], params=parameters)
     for test, number in Counter(test for test, _ in outputs).items():
         if number > variants:
             only = "only one is" if variants == 1 else f"at most {variants} are"

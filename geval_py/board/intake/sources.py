@@ -28,6 +28,7 @@ from geval_py.reading.compression import open_unpacked
 from geval_py.reading.files import format_ending
 from geval_py.text import natural_order, shorten, visible
 
+MAX_BYTES, MAX_FILES = 2_000_000_000, 200  # unpacked, and members of an archive, unless board.yaml has others
 MAX_NAME_LENGTH = 500  # characters
 MAX_DEPTH = 32  # folders in folders
 FREE_BYTES = 100_000_000  # unpacked; MAX_RATIO holds only beyond them
@@ -98,6 +99,12 @@ def refused(name: str, why: str) -> RejectedError:
     return RejectedError(f"`{visible(shorten(name, 200))}` {why}")
 
 
+def refuse_pointer(name: str, data: bytes) -> None:
+    """Raise RejectedError for a member that begins as a pointer of Git LFS."""
+    if data.startswith(LFS_POINTER):
+        raise refused(name, "is a pointer of Git LFS: submit the file itself")
+
+
 def checked_name(name: str) -> str:
     """Return the name of a member without ``./``; raises RejectedError if it leads out of its folder."""
     parts = [part for part in name.split("/") if part != "."]
@@ -123,8 +130,8 @@ def copy_members(
         digest, size = sha256(), 0
         with open(path, "xb") as file:
             while data := read(CHUNK_BYTES):
-                if not size and data.startswith(LFS_POINTER):
-                    raise refused(name, "is a pointer of Git LFS: submit the file itself")
+                if not size:
+                    refuse_pointer(name, data)
                 budget.take(len(data), name)
                 digest.update(data)
                 file.write(data)
@@ -136,6 +143,11 @@ def copy_members(
 def numbered_path(place: str, number: int, name: str) -> str:
     """Return where the file with a name is copied to: its number, and the ending of its format."""
     return os.path.join(place, f"{number:03}{format_ending(name)}")
+
+
+def open_source(path: str, budget: Budget) -> SubmissionSource:
+    """Open a folder or an archive; raises RejectedError."""
+    return folder_source(path, budget) if os.path.isdir(path) else archive_source(path, budget)
 
 
 def folder_source(path: str, budget: Budget) -> SubmissionSource:

@@ -282,13 +282,13 @@ def score_again(board: Board, number: int, references: References, place: str) -
         return process_parcel(with_outputs, place, board.settings, wanted)
 
     tests, with_output = [test.name for test in settings.tests], {output.file for output in stored}
-    new = [file for file in received if file.name not in with_output]
+    new = [file.name for file in received if file.name not in with_output]
     stored = [output for output in stored if (output.test, settings.metric) in references]
     try:
         result = score([*stored, *outputs_of(new, tests, settings.variants)])
     except RejectedError as error:
         result = Result(parcel=parcel, state=REJECTED, reason=error.reason)
-    later = sorted({file.name.rpartition("/")[0] for file in new}.intersection(tests))
+    later = sorted({name.rpartition("/")[0] for name in new}.intersection(tests))
     if result.state == SCORED or not (stored and later):
         return result
     reason = "; ".join(left_out(test) + result.reason for test in later)

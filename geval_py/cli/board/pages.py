@@ -15,7 +15,7 @@ from geval_py.board.ranking.views import Standings
 from geval_py.board.submission import FAILED, SCORED
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now
-from geval_py.cli.commands import add_format, option, parser_maker, switch
+from geval_py.cli.commands import add_format, command, option, switch
 from geval_py.tables.formats import Result
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table, named_columns
@@ -29,7 +29,8 @@ NOT_PRINTED = ("arrived", "remark", "affiliation", "description")  # in a paper
 MAX_CODES = 5  # that are listed; the JSON document has all
 PERSON = "person"  # a row for each account, which only the organiser may see
 
-make_show_parser = parser_maker(
+
+@command(
     "board show",
     "Show a leaderboard: places, scores with their intervals, and which differences are significant.",
     """\
@@ -44,8 +45,6 @@ make_show_parser = parser_maker(
     option("--by", choices=(*leaderboard.BY, PERSON), help="show the best entry of each (default: as in board.yaml)"),
     add_format,
 )
-
-
 def run_show(args: argparse.Namespace) -> None:
     """Run ``geval board show``; raises GevalError."""
     board = Board.open(args.board)
@@ -90,7 +89,7 @@ def legend(standings: Standings) -> Iterator[str]:
     yield from (visible(f"Note: {note}.") for note in standings.notes)
 
 
-make_status_parser = parser_maker(
+@command(
     "board status",
     "Show the submissions, what is out of date, what was rejected or failed and why, and what counts for the quota.",
     """\
@@ -102,8 +101,6 @@ make_status_parser = parser_maker(
     switch("--copies", help="show very similar outputs of different submitters instead"),
     add_format,
 )
-
-
 def run_status(args: argparse.Namespace) -> None:
     """Run ``geval board status``; raises GevalError."""
     board = Board.open(args.board)
@@ -157,7 +154,7 @@ def status_table(status: Status) -> Table:
     return Table(named_columns(columns), list(map(itemgetter(*columns), status.submissions)))
 
 
-make_site_parser = parser_maker(
+@command(
     "board site",
     "Write a board as static pages: leaderboards, submissions, charts, data, a feed.",
     """\
@@ -169,8 +166,6 @@ until the new one is complete.
     BOARD,
     option("-o", "--output", metavar="DIR", required=True, help="the folder: new, empty, or with an earlier site"),
 )
-
-
 def run_site(args: argparse.Namespace) -> None:
     """Run ``geval board site``; raises GevalError."""
     from geval_py.board.site import build

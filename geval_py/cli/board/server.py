@@ -26,7 +26,7 @@ from geval_py.board.settings import read_text
 from geval_py.board.submission import RejectedError
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, REASON, TEAMS, now
-from geval_py.cli.commands import one_of, option, parser_maker, switch
+from geval_py.cli.commands import command, one_of, option, switch
 from geval_py.errors import GevalError, UnreadableFileError, UsageError
 from geval_py.reading.config import argument_type
 from geval_py.tables.numbers import counted
@@ -58,7 +58,7 @@ WORKERS = option(
 )
 
 
-make_serve_parser = parser_maker(
+@command(
     "board serve",
     "Serve a board's pages, accounts and uploads, and start a worker that scores the uploads.",
     """\
@@ -81,8 +81,6 @@ make_serve_parser = parser_maker(
     ),
     WORKERS,
 )
-
-
 def run_serve(args: argparse.Namespace) -> None:
     """Run ``geval board serve`` until it is interrupted; raises GevalError."""
     import uvicorn
@@ -116,6 +114,7 @@ def run_serve(args: argparse.Namespace) -> None:
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             forwarded_allow_ips=args.proxies,
         )
+        terminal.end_bar()
         terminal.note(f"serving {named(args.board)} at {server.url or local}; press Ctrl-C to stop")
         with nullcontext() if args.workers == 0 else _worker_beside(args.board, args.workers):
             uvicorn.Server(config).run()
@@ -147,7 +146,7 @@ def _worker_beside(board: str, workers: int) -> Iterator[None]:
         os.close(reading)
 
 
-make_work_parser = parser_maker(
+@command(
     "board work",
     "Check and score uploads until interrupted. Several workers may run at once, also on other machines.",
     """\
@@ -158,13 +157,12 @@ make_work_parser = parser_maker(
     WORKERS,
     switch("--once", help="stop when no jobs are waiting"),
 )
-
-
 def run_work(args: argparse.Namespace) -> None:
     """Run ``geval board work``; raises GevalError."""
     from geval_py.board.server.worker import Worker
 
     worker = Worker(args.board, at_once=args.workers)
+    terminal.end_bar()
 
     def stop_at_end_of_input() -> None:
         sys.stdin.buffer.read()
@@ -181,7 +179,7 @@ def run_work(args: argparse.Namespace) -> None:
         terminal.note(f"{counted(done, 'job')} done")
 
 
-make_invite_parser = parser_maker(
+@command(
     "board invite",
     "Print a link that creates an account, or signs in to an existing one. It works once, within two weeks.",
     """\
@@ -198,8 +196,6 @@ make_invite_parser = parser_maker(
     option("--student-id", default="", metavar="ID", help="the student id of the person, for the grades"),
     URL,
 )
-
-
 def run_invite(args: argparse.Namespace) -> None:
     """Run ``geval board invite``; raises GevalError."""
     if bool(args.name) == bool(args.list):
@@ -289,7 +285,7 @@ def _listed(path: str) -> list[tuple[int, dict[str, str], dict[str, str]]]:
     return people
 
 
-make_token_parser = parser_maker(
+@command(
     "board token",
     "Print a new token of an account, for geval submit and other programs; it is not shown again.",
     """\
@@ -300,8 +296,6 @@ make_token_parser = parser_maker(
     option("--scope", choices=secrets.SCOPES, default=secrets.SUBMIT, help="what it may do"),
     option("--days", type=int, default=secrets.DAYS[secrets.TOKEN], metavar="N", help="how long it is valid"),
 )
-
-
 def run_token(args: argparse.Namespace) -> None:
     """Run ``geval board token``; raises GevalError."""
     with accounts_of(Board.open(args.board)).writing() as people:
@@ -312,7 +306,7 @@ def run_token(args: argparse.Namespace) -> None:
     sys.stdout.write(f"{secret}\n")
 
 
-make_close_parser = parser_maker(
+@command(
     "board close",
     "Close accounts: sessions, tokens, and links that they made end at once; submissions stay.",
     """\
@@ -321,8 +315,6 @@ make_close_parser = parser_maker(
     BOARD,
     option("names", nargs="+", metavar="NAME", help="the name of an account"),
 )
-
-
 def run_close(args: argparse.Namespace) -> None:
     """Run ``geval board close``; raises GevalError."""
     with accounts_of(Board.open(args.board)).writing() as people:
@@ -337,7 +329,7 @@ def run_close(args: argparse.Namespace) -> None:
         terminal.note(f"still open, but invited by them: {', '.join(invited)}")
 
 
-make_open_parser = parser_maker(
+@command(
     "board open",
     "Open a closed account again, perhaps with another name, e-mail address or role.",
     """\
@@ -350,8 +342,6 @@ make_open_parser = parser_maker(
     EMAIL,
     ROLE,
 )
-
-
 def run_open(args: argparse.Namespace) -> None:
     """Run ``geval board open``; raises GevalError."""
     with accounts_of(Board.open(args.board)).writing() as people:
@@ -361,7 +351,7 @@ def run_open(args: argparse.Namespace) -> None:
     sys.stdout.write(f"{account}\n")
 
 
-make_team_parser = parser_maker(
+@command(
     "board team",
     "Rename a team, or move a person into it.",
     """\
@@ -376,8 +366,6 @@ make_team_parser = parser_maker(
         required=True,
     ),
 )
-
-
 def run_team(args: argparse.Namespace) -> None:
     """Run ``geval board team``; raises GevalError."""
     board = Board.open(args.board)
@@ -395,7 +383,7 @@ def run_team(args: argparse.Namespace) -> None:
     sys.stdout.write(f"{visible(account.label)} is now in {visible(args.team)}\n")
 
 
-make_disqualify_parser = parser_maker(
+@command(
     "board disqualify",
     "Withdraw all submissions of teams, and close their accounts.",
     """\
@@ -405,8 +393,6 @@ make_disqualify_parser = parser_maker(
     TEAMS,
     REASON,
 )
-
-
 def run_disqualify(args: argparse.Namespace) -> None:
     """Run ``geval board disqualify``; raises GevalError."""
     board = Board.open(args.board)

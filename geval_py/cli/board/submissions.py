@@ -21,7 +21,7 @@ from geval_py.board.ranking.disclosure import changing
 from geval_py.board.settings import BoardSettings, moment_of, moment_text
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, REASON, TEAMS, now
-from geval_py.cli.commands import add_format, one_of, option, parser_maker, switch
+from geval_py.cli.commands import add_format, command, one_of, option, switch
 from geval_py.errors import DataError
 from geval_py.reading.config import argument_type
 from geval_py.tables.formats import Result
@@ -34,7 +34,7 @@ AT = option("--at", type=moment, metavar="TIME", help="the time of arrival, with
 CODES = option("codes", nargs="+", metavar="CODE", help="a submission's code, or its first characters")
 
 
-make_add_parser = parser_maker(
+@command(
     "board add",
     "Check and score submissions, each in a separate process, store them, and print their receipts.",
     """\
@@ -57,8 +57,6 @@ make_add_parser = parser_maker(
 Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or over the quota, 2 an error in \
 the command line.""",
 )
-
-
 def run_add(args: argparse.Namespace) -> int:
     """Run ``geval board add``; returns the exit status, raises GevalError. The others follow one that is refused."""
     board = Board.open(args.board)
@@ -74,7 +72,7 @@ def run_add(args: argparse.Namespace) -> int:
     return int(len(receipts) < len(args.submissions) or not all(receipt.state == SCORED for receipt in receipts))
 
 
-make_scan_parser = parser_maker(
+@command(
     "board scan",
     "Add each new or changed sub-folder and archive of a folder. Its name is the submitter's name.",
     """\
@@ -99,8 +97,6 @@ make_scan_parser = parser_maker(
     add_format,
     status="Exit status: 0 all are scored or rejected, 1 one failed or was refused, 2 an error in the command line.",
 )
-
-
 def run_scan(args: argparse.Namespace) -> int:
     """Run ``geval board scan``; returns the exit status, raises GevalError."""
     board = Board.open(args.board)
@@ -114,7 +110,7 @@ def run_scan(args: argparse.Namespace) -> int:
     return int(any(receipt.state in (FAILED, REFUSED) for receipt in receipts))
 
 
-make_withdraw_parser = parser_maker(
+@command(
     "board withdraw",
     "Hide submissions from rankings and pages. They stay stored, and still count for the quota.",
     """\
@@ -127,8 +123,6 @@ make_withdraw_parser = parser_maker(
     switch("--undo", help="show them again"),
     add_format,
 )
-
-
 def run_withdraw(args: argparse.Namespace) -> None:
     """Run ``geval board withdraw``; raises GevalError."""
 
@@ -148,7 +142,7 @@ def _mark(mark: Callable[[Connection, BoardSettings, str], Receipt], args: argpa
     _show_receipts(receipts, args)
 
 
-make_note_parser = parser_maker(
+@command(
     "board note",
     "Add a public remark to submissions.",
     """\
@@ -160,14 +154,12 @@ make_note_parser = parser_maker(
     option("remark", metavar="TEXT", help="the remark, which replaces an earlier one"),
     add_format,
 )
-
-
 def run_note(args: argparse.Namespace) -> None:
     """Run ``geval board note``; raises GevalError."""
     _mark(lambda connection, _, code: note(connection, code, args.remark), args)
 
 
-make_announce_parser = parser_maker(
+@command(
     "board announce",
     "Publish an announcement on the first page and in the feed, and print its number.",
     """\
@@ -182,8 +174,6 @@ make_announce_parser = parser_maker(
     ),
     switch("--mail", help="mail the announcement to all members who have an e-mail address"),
 )
-
-
 def run_announce(args: argparse.Namespace) -> None:
     """Run ``geval board announce``; raises GevalError."""
     board = Board.open(args.board)
@@ -197,7 +187,7 @@ def run_announce(args: argparse.Namespace) -> None:
             sys.stdout.write(f"{number}\n")
 
 
-make_extend_parser = parser_maker(
+@command(
     "board extend",
     "Give teams a later deadline or more submissions a day. It replaces what they were given before.",
     """\
@@ -213,8 +203,6 @@ make_extend_parser = parser_maker(
     REASON,
     switch("--yes", help="extend the deadline even if private scores have been shown"),
 )
-
-
 def run_extend(args: argparse.Namespace) -> None:
     """Run ``geval board extend``: all teams, or none; raises GevalError."""
     from geval_py.board.operations.extensions import extend
@@ -228,7 +216,7 @@ def run_extend(args: argparse.Namespace) -> None:
     sys.stdout.writelines(f"{extension}\n" for extension in extensions)
 
 
-make_final_parser = parser_maker(
+@command(
     "board final",
     "Mark submissions as final. If a submitter has any, only these are ranked on the private part of a test.",
     """\
@@ -240,8 +228,6 @@ make_final_parser = parser_maker(
     switch("--undo", help="mark them as no longer final"),
     add_format,
 )
-
-
 def run_final(args: argparse.Namespace) -> None:
     """Run ``geval board final``; raises GevalError."""
     _mark(lambda connection, settings, code: name_final(connection, settings, code, now(), undo=args.undo), args)
@@ -275,7 +261,7 @@ def receipt_text(receipt: Receipt) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-make_rescore_parser = parser_maker(
+@command(
     "board rescore",
     "Score again what is out of date after a change of challenge, answers, metrics or geval-py.",
     """\
@@ -287,8 +273,6 @@ make_rescore_parser = parser_maker(
     switch("--again", help="also try again what was rejected, failed or left out"),
     add_format,
 )
-
-
 def run_rescore(args: argparse.Namespace) -> None:
     """Run ``geval board rescore``; raises GevalError."""
     from geval_py.board.operations.pipeline import UNSCORED

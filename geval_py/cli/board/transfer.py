@@ -10,7 +10,7 @@ from geval_py.board.database.store import settings_path
 from geval_py.board.operations.creation import create
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now, private_files
-from geval_py.cli.commands import option, parser_maker, switch
+from geval_py.cli.commands import command, option, switch
 from geval_py.errors import UsageError
 from geval_py.reading.splits import advice_on_documents
 from geval_py.text import named
@@ -20,7 +20,8 @@ DATABASE = option(
 )
 FILE = option("file", metavar="FILE", help="the archive, compressed by its ending: .tar, .tar.zst, .tar.xz")
 
-make_init_parser = parser_maker(
+
+@command(
     "board init",
     "Create a board: a board.yaml that explains every setting, and a database for the submissions.",
     """\
@@ -38,8 +39,6 @@ make_init_parser = parser_maker(
     DATABASE,
     option("--title", metavar="TEXT", help="the title of the pages (default: the challenge's title)"),
 )
-
-
 @private_files()
 def run_init(args: argparse.Namespace) -> None:
     """Run ``geval board init``; raises GevalError."""
@@ -60,7 +59,7 @@ def run_init(args: argparse.Namespace) -> None:
     )
 
 
-make_backup_parser = parser_maker(
+@command(
     "board backup",
     "Write a board, or a folder of several, as one tar archive: database, accounts, settings, challenge, answers.",
     """\
@@ -70,8 +69,6 @@ make_backup_parser = parser_maker(
     FILE,
     switch("--force", help="overwrite an existing archive"),
 )
-
-
 @private_files()
 def run_backup(args: argparse.Namespace) -> None:
     """Run ``geval board backup``; raises GevalError."""
@@ -81,7 +78,7 @@ def run_backup(args: argparse.Namespace) -> None:
     back_up(args.board, args.file, now=now())
 
 
-make_restore_parser = parser_maker(
+@command(
     "board restore",
     "Create a board, or a folder of several, from an archive of geval board backup.",
     """\
@@ -92,8 +89,6 @@ make_restore_parser = parser_maker(
     FILE,
     DATABASE,
 )
-
-
 @private_files()
 def run_restore(args: argparse.Namespace) -> None:
     """Run ``geval board restore``; raises GevalError."""

@@ -22,6 +22,7 @@ from geval_py.reading.preparation import lower_characters
 from geval_py.scoring.metrics.assignment import check_pairs, matched_scores
 from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.labels import given_labels
+from geval_py.scoring.metrics.translation import distance as edit_distance
 from geval_py.text import split_words, strip_spaces
 
 MATCHINGS = ("CutLabel", "ExtractNumber", "Fuzzy", "Harden", "LenientHarden", "Lower", "Smart")
@@ -67,13 +68,10 @@ def fuzzy(output: str, expected: str) -> float:
     The hint makes RapidFuzz look for few edits first, which is much faster for long texts that are alike: two of a
     megabyte take a second, and up to a minute if they are not.
     """
-    from rapidfuzz.distance import Levenshtein
-
     length = len(expected)
     if not length:
         return 1.0
-    edits = Levenshtein.distance(output, expected, score_cutoff=length, score_hint=length // 64)
-    return min(1.0, edits / length)
+    return min(1.0, edit_distance(output, expected, score_cutoff=length, score_hint=length // 64) / length)
 
 
 def number_in(text: str) -> str | None:

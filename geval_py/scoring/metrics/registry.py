@@ -158,7 +158,6 @@ def _of_sacrebleu(name: str, summary: str, *columns: str, unit: str = "points", 
                   details=texts.sacre_details if name == "SacreBLEU" else None)  # fmt: skip
 
 
-_ON_EXACT_WORDS = "the same, on exact words and a vocabulary"
 _RIGHT_NGRAMS, _NGRAMS = (tuple(f"{what}_{n}" for n in range(1, 5)) for what in ("right", "all"))
 _CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "reference", "right"))
 _WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("all", "reference", "right")))
@@ -168,10 +167,10 @@ _ROOT_SQUARED = error_measure(regression.root_mean, "squared_error", unit=OF_ANS
 _SQUARED = error_measure(mean, "squared_error", unit="its square")
 _ABSOLUTE = error_measure(mean, "error", unit=OF_ANSWERS)
 TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a prefix
-    _words(name="Likelihood", measure=LIKELIHOOD, summary=f"{_ON_EXACT_WORDS}; or of a class"),
-    _words(name="LogLoss", measure=LOG_LOSS, summary=f"{_ON_EXACT_WORDS}; or of a class"),
-    _words(name="Perplexity", measure=PERPLEXITY, summary=_ON_EXACT_WORDS),
-    _words(name="CrossEntropy", measure=CROSS_ENTROPY, summary=_ON_EXACT_WORDS),
+    _words(name="Likelihood", measure=LIKELIHOOD, summary="likelihood of exact words of a vocabulary, or of a class"),
+    _words(name="LogLoss", measure=LOG_LOSS, summary="mean loss of exact words of a vocabulary, or of a class"),
+    _words(name="Perplexity", measure=PERPLEXITY, summary="inverse of the likelihood of exact words of a vocabulary"),
+    _words(name="CrossEntropy", measure=CROSS_ENTROPY, summary="mean loss of exact words of a vocabulary, in bits"),
     _metric("MacroAvg/Likelihood", exact.binary_loss, class_measure(LIKELIHOOD),
             "mean of the likelihoods of the expected classes", parse_both=number_of, beside="details"),
     _metric("Accuracy", exact.miss, ACCURACY, "share of lines whose best guess is right", labels="one"),
@@ -204,7 +203,7 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     _of_sacrebleu("SacreBLEU", "sacreBLEU's BLEU, with its tokens and smoothing", "words", "reference_words",
                   *_RIGHT_NGRAMS, *_NGRAMS),
     _of_sacrebleu("chrF", "sacreBLEU's F-score of character n-grams", *_CHARACTERS),
-    _of_sacrebleu("chrF++", "the same, with words and pairs of words", *_WORDS_TOO),
+    _of_sacrebleu("chrF++", "sacreBLEU's F-score of n-grams of characters, words and pairs of words", *_WORDS_TOO),
     _of_sacrebleu("TER", "sacreBLEU's translation edit rate", "edits", "words", unit="percent",
                   best=0.0, worst=inf),
     _edits("WER", texts.word_errors, _error_rate("words", unit="per word"), "word error rate"),
@@ -234,7 +233,7 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     "Mean/MultiLabel-F1",
     Family("Probabilistic-MultiLabel-F", lambda beta, name: _tokens(
         name, labels.probable_counts, probabilistic_measure(beta),
-        "the same of labels with probabilities: calibration and recall", labels="several",
+        "calibration and recall of labels with probabilities", labels="several",
         **_PROBABILISTIC)),
     _metric("MultiLabel-LogLoss", labels.label_loss, LOG_LOSS, "mean loss of a line's labels", labels="several"),
     _metric("MultiLabel-Likelihood", labels.label_loss, LIKELIHOOD,
@@ -264,7 +263,8 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
             "share of tokens tagged right"),
     _entities("BIO-F1", Partial(tags.entity_counts, 4), f_measure(1),
               "F-score of entities, with their normalised forms"),
-    _entities("BIO-F1-Labels", Partial(tags.entity_counts, 3), f_measure(1), "the same, without these forms"),
+    _entities("BIO-F1-Labels", Partial(tags.entity_counts, 3), f_measure(1),
+              "F-score of entities, without their normalised forms"),
     _entities("BIO-Weighted-F1", tags.counts_by_label, corpus_measure(classes.weighted_f, *COUNTS),
               "mean of the labels' F-scores, by how often they are expected", beside="details"),
     Family("Soft-F", lambda beta, name: _annotations(
@@ -272,7 +272,7 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
         "F-score of annotations, as far as their positions agree", needs=_SCIPY, has_free_input=True)),
     Family("Probabilistic-Soft-F", lambda beta, name: _annotations(
         name, assignment.probable_counts, probabilistic_measure(beta),
-        "the same of annotations with probabilities: calibration and recall", has_free_input=True,
+        "calibration and recall of annotations with probabilities", has_free_input=True,
         parse=spans.probable_annotations, **_PROBABILISTIC)),
     Family("FLC-F", lambda beta, name: _annotations(
         name, spans.fragment_counts,

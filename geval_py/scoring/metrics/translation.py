@@ -16,6 +16,9 @@ are from 0 to 100, TER from 0 to infinity.
 from __future__ import annotations
 
 import math
+import pickle
+import subprocess
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -28,17 +31,31 @@ from geval_py.scoring.metrics.classes import ratio
 from geval_py.text import split_words
 
 LONGEST = 4  # words of an n-gram
+LONG_PAIR = 5_000_000_000  # items of one text times those of the other, which take half a second
+DISTANCE_PROGRAM = """\
+import pickle, signal, sys
+from rapidfuzz.distance import Levenshtein
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+one, other, limits = pickle.load(sys.stdin.buffer)
+print(Levenshtein.distance(one, other, **limits))
+"""
 
 
-def distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
-    """Count the fewest edits, of one item each, that turn one sequence into the other.
+def distance(one: Sequence[Hashable], other: Sequence[Hashable], **limits: Any) -> int:
+    """Count the fewest edits, of one item each, that turn one sequence into the other; ``limits`` are RapidFuzz's.
+
+    RapidFuzz cannot be interrupted, and two books take it half a minute: it compares them in a process of its own.
 
     >>> distance("kitten", "sitting"), distance(["a", "cat"], ["cat"])
     (3, 1)
     """
-    from rapidfuzz.distance import Levenshtein
+    if len(one) * len(other) < LONG_PAIR:
+        from rapidfuzz.distance import Levenshtein
 
-    return Levenshtein.distance(one, other)
+        return int(Levenshtein.distance(one, other, **limits))
+    words = [sys.executable, "-c", DISTANCE_PROGRAM]
+    run = subprocess.run(words, input=pickle.dumps((one, other, limits)), stdout=subprocess.PIPE, check=True)
+    return int(run.stdout)
 
 
 def word_errors(text: str, expected: str) -> Row:

@@ -56,10 +56,9 @@ def test_which_files_are_outputs(name, tests, expected):
 
 
 @pytest.mark.parametrize(("files", "reason"), [
-    ({}, NONE), ({"test-A/output.tsv": LINE}, f"{NONE}; `test-A/output.tsv` is not in its place; did you mean `test-A/out.tsv`?"),
+    ({}, NONE), ({"test-A/output.tsv": LINE}, f"{NONE}; test-A/output.tsv is not scored; rename it to out-NAME.tsv"),
     ({LATER: LINE}, f"{NONE}; `test-B/out.tsv` is not in its place; did you mean `test-A/out.tsv`?"),
     ({OUT: LINE, f"{OUT}.gz": LINE}, f"`{OUT}` and `{OUT}.gz` {SAME}"),
-    ({OUT: LINE, "out.tsv": LINE}, f"`out.tsv` and `{OUT}` {SAME}"),
     ({"test-A/out-\x1b[31m.tsv": LINE}, f"`test-A/out-\\x1b[31m.tsv` {UNSHOWN}"),
     ({"test-A/out-\u202egpj.tsv": LINE}, f"`test-A/out-\\u202egpj.tsv` {UNSHOWN}"),
     ({"test-A/out-\udcff.tsv": LINE}, f"`test-A/out-\\udcff.tsv` {UNSHOWN}"),
@@ -68,11 +67,23 @@ def test_which_files_are_outputs(name, tests, expected):
         f"`{OUT}` is a pointer of Git LFS: submit the file itself",
     ),
 ], ids=[
-    "empty", "misspelt", "set-not-scored", "two-of-a-variant", "two-places", "escape", "right-to-left", "not-utf-8",
+    "empty", "misspelt", "set-not-scored", "two-of-a-variant", "escape", "right-to-left", "not-utf-8",
     "lfs",
 ])  # fmt: skip
 def test_what_is_rejected(refusal, folder, files, reason):
     assert refusal(folder(files)) == reason
+
+
+def test_outputs_beside_the_folder_of_the_only_test_set_count_if_it_has_none(receiving, folder, tmp_path):
+    parcel = receiving(folder({OUT: LINE, "out.tsv": LINE}))
+    assert [output.file for output in parcel.outputs] == [OUT]
+    assert parcel.notes == (f"`out.tsv` is not in its place; did you mean `{OUT}`?",)
+    (tmp_path / "place" / "000").unlink()
+    parcel = receiving(folder({"out.tsv": LINE}, name="other"))
+    assert [(output.test, output.file) for output in parcel.outputs] == [("test-A", "out.tsv")]
+    assert parcel.notes == (
+        "`out.tsv` is beside the folder of test-A: only a board with this test set alone takes it",
+    )
 
 
 def test_links_are_not_followed(refusal, folder, tmp_path):

@@ -1,0 +1,321 @@
+"""The rules on an output as a whole, which are judged when all its lines were checked.
+
+A rule is a function in FILE_RULES. It gets the output, and the findings by their codes, which it adds to, corrects or
+removes. The order of FILE_RULES matters only where a function reads the findings of another one.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from geval_py.checking import word_checks
+from geval_py.checking.first_lines import other_line_numbers, unread_columns
+from geval_py.checking.order import judge_lines
+from geval_py.checking.places import place_of
+from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Rule
+from geval_py.checking.spelling import find_misspelling
+from geval_py.checking.targets import Target
+from geval_py.checking.word_checks import LineFindings
+from geval_py.reading import lines, wordprobs
+from geval_py.reading.challenge import sets_of_length
+from geval_py.scoring.blocks import Block
+from geval_py.tables.numbers import counted
+from geval_py.text import named, visible
+
+NO_METRIC = (
+    "no line is a guess of a word gap; if the challenge is of another task, add --metric NAME, or name the folder of "
+    "its config.txt with --challenge"
+)
+FIX_NO_METRIC = "Run it in the folder of config.txt, or add --challenge DIR or --metric NAME. For word gaps:"
+NO_GUESS = "; write `:1` where there is no guess"  # which other tasks than word gaps do not have
+HEADER_NAMES = frozenset({"answer", "class", "expected", "gold", "label", "labels", "tags", "target", "word", "y"})
+MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of lines is looked for
+
+
+class CheckedOutput(NamedTuple):
+    """An output whose lines were all checked.
+
+    ``items`` is the number of lines that it should have, None if that is not known. ``codes`` are those of the rules
+    that apply.
+    """
+
+    target: Target
+    lines: LineFindings
+    items: int | None
+    codes: Collection[str]
+    has_byte_order_mark: bool
+    first_block: Block | None
+
+
+@dataclass
+class Finding:
+    """What breaks a rule in an output.
+
+    An empty ``summary`` or ``fix`` is the rule's. ``sample`` is the number of first lines that were looked at, where
+    these are not all: the count in the file is estimated from them. ``places`` may be lines of which only those that
+    are shown are taken apart.
+    """
+
+    count: int
+    places: Sequence[Place | tuple[Any, ...]] = ()
+    summary: str = ""
+    fix: str = ""
+    sample: int = 0
+
+    @classmethod
+    def of_file(cls, message: str, *, count: int = 1, line: int = 0, token: str = "", fix: str = "") -> Finding:
+        """Return a finding of the file as a whole, or of the beginning of a ``line``."""
+        return cls(count, [Place(line, min(line, 1), token, message)], message, fix)
+
+    def problem(self, rule: Rule, output: CheckedOutput) -> Problem:
+        """Return what is reported."""
+        places = (
+            place
+            if isinstance(place, Place)
+            else place_of(rule.code, place[1], place[0], *place[2:], bits=output.target.bits)
+            for place in self.places
+        )
+        count, number, summary = self.count, output.lines.lines, self.summary or rule.summary
+        if 0 < self.sample < number:
+            count = round(count / self.sample * number)
+            summary += f" (estimated from the first {counted(self.sample, 'line')})"
+        share = min(1.0, count / max(1, number))
+        return Problem(rule, output.target.output, count, share, summary, tuple(places), self.fix)
+
+
+Findings: TypeAlias = dict[str, Finding]
+
+
+def problems_of(output: CheckedOutput) -> list[Problem]:
+    """Return the problems of an output, in the order of the table of rules."""
+    findings = {
+        code: Finding(count, output.lines.places.get(code, ()))
+        for code, count in output.lines.counts.items()
+        if code in RULES_BY_CODE and count
+    }
+    for judge in FILE_RULES:
+        judge(output, findings)
+    return [
+        findings[rule.code].problem(rule, output)
+        for rule in RULES
+        if rule.code in findings and rule.code in output.codes
+    ]
+
+
+def _beginning(output: CheckedOutput, findings: Findings) -> None:
+    """Find a byte order mark (W211), and a first line that is the header (W215)."""
+    if output.has_byte_order_mark:
+        message = "the file begins with a byte order mark"
+        findings["W211"] = Finding.of_file(message, line=1, token="\ufeff")
+    target = output.target
+    first = output.lines.texts[0].split("\t")[0] if output.lines.texts else ""
+    if target.header and not target.header_is_skipped and first.casefold() == target.header.casefold():
+        message = f"the first line is the header's name, `{visible(target.header)}`, and is read as the first item"
+        findings["W215"] = Finding.of_file(message, line=1, token=first)
+
+
+def _separators(output: CheckedOutput, findings: Findings) -> None:
+    """Blame TABs for all entries that look like two (W209) only if no line has a space (E118); find bars (W209)."""
+    counts, texts = output.lines.counts, output.lines.texts
+    bars = [match for text in texts if (match := re.search(r":[-+.0-9eE]*[0-9] ?\|(?!:)", text))]
+    if output.target.is_of_words and 2 * len(bars) > len(texts):
+        message = "two entries look split by `|`; only a space separates entries"
+        findings["W209"] = Finding.of_file(message, count=len(bars), line=1, token="|")
+    if counts["spaces"]:
+        findings.pop("E118", None)
+    elif "E118" in findings and not counts["separators"] and "E118" in output.codes:
+        findings.pop("W209", None)
+
+
+def _number_of_lines(output: CheckedOutput, findings: Findings) -> None:
+    """Compare the number of lines with that of the items (E102, E103, E104), if that is known (W108)."""
+    number, items, target = output.lines.lines, output.items, output.target
+    if not number:
+        findings["E102"] = Finding.of_file("the output has no line")
+    elif items is not None and number != items:
+        few = number < items
+        causes = "".join(f"; {cause}" for cause in _line_count_causes(output, items, findings))
+        has = f"the output has {counted(number, 'line')}"
+        message = f"{has} for {counted(items, 'item')}{causes}"
+        fix = "" if target.is_of_words else RULES_BY_CODE["E103"].fix.replace(NO_GUESS, "")
+        finding = Finding.of_file(message, line=number if few else items + 1, fix=fix if few else "")
+        if file := target.expected or target.input:
+            message = f"{has}, {named(file.name)} has {items:,}{causes}"
+            finding.places = [Place(number if few else items + 1, 1, "", message)]
+        findings["E103" if few else "E104"] = finding
+    elif items is None:
+        message = f"the number of lines is not checked: {target.without_count}"
+        findings["W108"] = Finding.of_file(message)
+
+
+def _format_of_the_metric(output: CheckedOutput, findings: Findings) -> None:
+    """Name the metric of lines that it cannot read (E117), or that none is known (E113, E115)."""
+    target, texts = output.target, output.lines.texts
+    if target.metric is not None and "E117" in findings:
+        findings["E117"].fix = f"Write what {target.metric.name} reads (geval --list-metrics)."
+    without_colon = [findings[code] for code in ("E113", "E115") if code in findings]
+    are_all = sum(finding.count for finding in without_colon) == output.lines.lines
+    if are_all and not target.has_metric and not any(":" in text for text in texts):
+        for code in findings.keys() & {"E113", "E115"}:
+            findings[code].summary, findings[code].fix = NO_METRIC, f"{FIX_NO_METRIC} {RULES_BY_CODE[code].fix}"
+
+
+def _numbers_far_above_one(output: CheckedOutput, findings: Findings) -> None:
+    """Report lines that total far more than 1 as E119 if most lines do, else as W201."""
+    far = findings.get("E119")
+    if far is None:
+        return
+    if 2 * far.count > output.lines.lines and "E119" in output.codes:
+        far.summary = wordprobs.far_above_one_note(far.count, output.lines.lines)
+        ((advice, _),) = output.lines.advice.most_common(1)
+        far.fix = f"{advice[0].upper()}{advice[1:]}."
+    else:
+        near = findings.get("W201", Finding(0))
+        places = sorted([*near.places, *far.places], key=lambda place: place[0])[: output.lines.max_places]
+        findings["W201"] = Finding(near.count + far.count, places)
+        del findings["E119"]
+
+
+def _mixed_scales(output: CheckedOutput, findings: Findings) -> None:
+    """Point at the first line of the scale that fewer lines have; of two equal ones, at the later (W213)."""
+    counts, firsts = output.lines.counts, output.lines.firsts
+    if len(firsts) == 2:
+        rarer = min(firsts, key=lambda scale: (counts[scale], -firsts[scale]))
+        scales = (f"{counted(counts[scale], 'line')} of {scale}" for scale in ("probabilities", "logarithms"))
+        findings["W213"] = Finding.of_file(", ".join(scales), line=firsts[rarer])
+
+
+def _units(output: CheckedOutput, findings: Findings) -> None:
+    """Find numbers of another unit in the first lines: logarithms to base 2 (W223), and 1 - p (W202)."""
+    counts = output.lines.counts
+    if output.target.is_of_words and ("W202" in findings or counts["logarithms"] or counts["vectors"]):
+        sample = output.lines.texts[: word_checks.SAMPLED_FOR_UNITS]
+        units = word_checks.find_units(sample)
+        if 2 * units["bits"] > len(sample):
+            findings["W223"] = Finding.of_file(RULES_BY_CODE["W223"].summary, count=units["bits"], line=1)
+            findings["W223"].sample = len(sample)
+        if 2 * units["complements"] > len(sample) and "W202" in findings:
+            findings["W202"].fix = "They look like 1 - p, where p is the probability: write p."
+
+
+def _tokens_of_language_models(output: CheckedOutput, findings: Findings) -> None:
+    """Find subword marks (W219) and special tokens (W220) in the first lines."""
+    if output.target.is_of_words:
+        sample = output.lines.texts[: word_checks.SAMPLED_LINES]
+        for code, places in word_checks.find_subwords(output.target, sample).items():
+            kept = places[: output.lines.max_places]
+            findings[code] = Finding(len(places), kept, sample=len(sample))
+
+
+def _row_numbers(output: CheckedOutput, findings: Findings) -> None:
+    """Find a column of row numbers in the first lines (W222)."""
+    if output.target.is_of_words:
+        sample = output.lines.texts[: word_checks.SAMPLED_LINES]
+        numbers = [int(match[1]) for text in sample if (match := re.match(r"([0-9]{1,18})\t", text))]
+        start = next(iter(numbers), 0)
+        if len(sample) > 1 and numbers == list(range(start, start + len(sample))):
+            findings["W222"] = Finding.of_file(RULES_BY_CODE["W222"].summary, line=1, count=len(sample))
+            findings["W222"].sample = len(sample)
+
+
+def _spelling(output: CheckedOutput, findings: Findings) -> None:
+    """Find answers of the first lines that are listed only in another spelling (W302)."""
+    target, block = output.target, output.first_block
+    if block is None or not target.is_of_words or not target.words_are_plain or output.lines.lines != output.items:
+        return
+    message, fix, places = find_misspelling(block)
+    if message:
+        findings["W302"] = Finding(len(places), places[: output.lines.max_places], message, fix, block.known)
+
+
+def _line_numbers(output: CheckedOutput, findings: Findings) -> None:
+    """Find vectors that were hashed with other seeds than the line numbers (W306)."""
+    block, bits = output.first_block, output.target.bits
+    if output.lines.counts["vectors"] and block is not None and (message := other_line_numbers(block, bits)):
+        findings["W306"] = Finding.of_file(message, count=output.lines.lines)
+
+
+def _columns(output: CheckedOutput, findings: Findings) -> None:
+    """Find columns of the answers that the metric does not compare (W225)."""
+    metric, block = output.target.metric, output.first_block
+    if metric is not None and block is not None and (message := unread_columns(metric, block)):
+        findings["W225"] = Finding.of_file(message)
+
+
+def _places_of_lines(output: CheckedOutput, findings: Findings) -> None:
+    """Find lines that fit other answers (W305), else, without any problem, a score worse than that of `:1` (W304)."""
+    target, loss, answers = output.target, output.lines.loss, output.lines.counts["answers"]
+    if output.first_block is None or not output.first_block.known:
+        return
+    bits = target.bits if target.is_of_words else None
+    fault, cause = judge_lines(output.first_block, output.items or 0, bits)
+    no_guess = answers * target.bits * math.log(2)
+    if fault:
+        findings["W305"] = Finding.of_file(fault, count=output.lines.lines)
+        return
+    is_worse = no_guess < loss < math.inf and not math.isclose(loss, no_guess)
+    if is_worse and answers >= word_checks.MIN_LINES and findings.keys().isdisjoint(output.codes):
+        message = f"{RULES_BY_CODE['W304'].summary}; {cause}"
+        findings["W304"] = Finding.of_file(message, count=output.lines.lines)
+
+
+FILE_RULES = (
+    _beginning,
+    _separators,
+    _number_of_lines,
+    _format_of_the_metric,
+    _numbers_far_above_one,
+    _mixed_scales,
+    _units,
+    _tokens_of_language_models,
+    _row_numbers,
+    _spelling,
+    _columns,
+    _line_numbers,
+    _places_of_lines,
+)
+
+
+_QUOTED_FIELD = re.compile(rb'(?m)(?:^|(?<=\t))"[^"]*(?:""[^"]*)*')
+_OTHER_LINE_END = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]|\r(?!\n)")  # str.splitlines'
+
+
+def _line_count_causes(output: CheckedOutput, items: int, findings: Findings) -> Iterator[str]:
+    """Yield likely causes of a wrong number of lines."""
+    total, target = output.lines, output.target
+    if "E111" in findings and total.lines > items:
+        yield "there are empty lines"
+    if total.texts[:1] == ["["]:
+        yield "it looks like a JSON list: name the file out-NAME.json"
+    if "W215" in findings:
+        yield "the first line is a header"
+    answer = "" if output.first_block is None else str(output.first_block.expected, "utf-8", "replace").split("\n")[0]
+    if total.lines + 1 == items and answer.strip().casefold() in HEADER_NAMES:
+        name = visible(answer.strip())
+        yield f"`{name}`, the first answer, looks like a header: move the headers to in-header.tsv and out-header.tsv"
+    if any(re.fullmatch('".+"', text) for text in total.texts):
+        yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"
+    elif target.input is not None:
+        with lines.LineReader(target.input) as inputs:
+            data = inputs.block(MAX_INPUT_BYTES)
+            data = b"" if inputs.block() else data  # a part of the input would give a wrong number
+        merged = sum(field.count(b"\n") for field in _QUOTED_FIELD.findall(data[:-1]))
+        splits = _OTHER_LINE_END.findall(data)
+        if merged and items - merged - total.lines in (0, 1):  # pandas takes the first line for a header
+            yield "the input has quotes, at which a CSV reader merges lines: read it with QUOTE_NONE"
+        if splits and items + len(splits) == total.lines:
+            point = f"U+{ord(splits[0].decode()):04X}"
+            yield f'the input has {point}, at which str.splitlines splits: read lines by open(path, newline="\\n")'
+    per_item, surplus = divmod(total.lines, max(items, 1))
+    if per_item > 1 and not surplus and not total.counts["spaces"] and "E111" not in findings:
+        yield f"there are {per_item} lines an item, each of one entry: write all entries of a gap on one line"
+    elif total.lines == 2 * items > 2:
+        yield 'twice as many, as if the file was opened to append ("a"): open it with "w"'
+    test_set = os.path.basename(os.path.dirname(os.path.abspath(target.expected or target.input or "")))
+    if question := sets_of_length(target.challenge, total.lines, test_set):
+        yield question

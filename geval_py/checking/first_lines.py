@@ -1,0 +1,80 @@
+"""What the first lines of an output show beside its score: a spelling, a unit, columns that are not compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from math import fsum, log
+
+from geval_py.checking.spelling import find_misspelling
+from geval_py.errors import MalformedLineError
+from geval_py.reading.schemes import DEFAULT_BITS
+from geval_py.scoring.blocks import Block
+from geval_py.scoring.kernel import backends
+from geval_py.scoring.metrics.base import Metric
+
+SAMPLED_BYTES = 1 << 17
+MIN_LINES = 5
+
+
+def fault_of_first_lines(first: Block, metric: Metric, *, words_are_plain: bool) -> str:
+    """Return what is wrong with the first lines, their order aside; "" for nothing.
+
+    ``words_are_plain``: the metric compares words as they are.
+    """
+    if not (metric.is_of_words or metric.has_entries):
+        return unread_columns(metric, first)
+    sample = bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n")[:20]
+    if any(map(_is_of_bits, sample)):  # the rules take as long to import as a small output to score
+        from geval_py.checking.rules import MULTIPLY, RULES_BY_CODE
+        from geval_py.checking.word_checks import find_units
+
+        texts = [str(line, "utf-8", "replace") for line in sample[: first.lines]]
+        if 2 * find_units(texts)["bits"] > len(texts):
+            return f"{RULES_BY_CODE['W223'].summary}: {MULTIPLY}"
+    if fault := other_line_numbers(first, metric.bits or DEFAULT_BITS):
+        return fault
+    return find_misspelling(first)[0] if words_are_plain else ""
+
+
+def _is_of_bits(line: bytes) -> bool:
+    """Return whether the numbers of a line may be logarithms to base 2."""
+    try:
+        total = fsum(2.0 ** float(entry.rpartition(b":")[2]) for entry in line.split(b" "))
+    except (ValueError, OverflowError):
+        return False
+    return abs(total - 1.0) < 0.01
+
+
+def other_line_numbers(first: Block, bits: int) -> str:
+    """Return what to say of vectors that fit the answers clearly better with other seeds of the hash; "" for none."""
+    lines = bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n")[:-1][: first.known]
+    answers = first.expected.split(b"\n")[: len(lines)]
+    if len(lines) < MIN_LINES or not all(line.startswith(b"-") and b":" not in line for line in lines):
+        return ""
+
+    def loss(seeds: Iterable[int]) -> float:
+        rows = zip(lines, answers, seeds, strict=True)
+        return fsum(
+            backends.bounded_losses(line + b"\n", answer + b"\n", bits, seed)[0][0] for line, answer, seed in rows
+        )
+
+    number = len(lines)
+    constant = {f"the seed {seed} on all lines": [seed] * number for seed in (0, 1, 42)}
+    with suppress(MalformedLineError):
+        right = loss(range(1, number + 1)) - number * log(2)
+        for name, seeds in {"line numbers from 0 on": range(number), **constant}.items():
+            if loss(seeds) < right:
+                return f"the vectors fit {name}: the seed of the hash is the line's number, from 1 on"
+    return ""
+
+
+def unread_columns(metric: Metric, first: Block) -> str:
+    """Return what to say of answers of several columns, of which a metric of numbers reads the first; "" for one."""
+    from geval_py.scoring.metrics.columns import number_of  # which word gaps need not
+
+    columns = 1 + first.expected.partition(b"\n")[0].count(b"\t")
+    if metric.parse is not number_of or columns == 1 or not first.known:
+        return ""
+    others = "column 2 is" if columns == 2 else f"columns 2 to {columns} are"
+    return f"{metric.name} reads the first column; {others} not compared"

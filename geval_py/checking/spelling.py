@@ -1,0 +1,154 @@
+"""Answers that an output lists only in another spelling: in lower case, escaped, in a wrong encoding.
+
+A mistake in the spelling is of the whole output: hardly any answer that it changes is listed as it is.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache, partial
+from html.entities import codepoint2name
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from geval_py.scoring.blocks import Block
+from geval_py.text import shorten, visible
+
+if TYPE_CHECKING:
+    from geval_py.checking.rules import Place
+
+SAMPLED_LINES, SAMPLED_BYTES = 200, 1 << 18
+MIN_LINES = 3  # that have the other spelling
+MIN_SHARE = 0.05  # of the lines, for a spelling that is also a word: on fewer lines it happens to every model
+MIN_RATIO = 4.0  # lines with the other spelling for one with the right one
+# Cyrillic letters beside the Latin ones of Unicode's confusables.txt.
+LATIN, LOOK_ALIKE = "ABCEHKMOPTXaceopxyijs", "АВСЕНКМОРТХасеорхуіјѕ"
+
+
+class Folding(NamedTuple):
+    """A way to misspell answers: what is said of it, the remedy, and functions that make the other spelling."""
+
+    name: str
+    fix: str
+    spellings: tuple[Callable[[str], str], ...]
+    is_word: bool = False  # the spelling is often a word of its own
+
+
+def _without_accents(word: str) -> str:
+    letters = unicodedata.normalize("NFD", word).translate(str.maketrans("łŁøØđĐ", "lLoOdD"))
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
+def _misread(encoding: str, word: str) -> str:
+    return "".join(bytes([byte]).decode(encoding, "ignore") or chr(byte) for byte in word.encode())
+
+
+def _translated(letters: str, others: str, word: str) -> str:
+    return word.translate(str.maketrans(letters, others))
+
+
+_UTF_8 = 'Read and write all files as UTF-8: open(path, encoding="utf-8") in Python.'
+_ATTACHED = "{}. {}, {}; {}: {}! {}? \"{}\" '{}' ({})"
+FOLDINGS = (
+    Folding(
+        "in another case",
+        "Do not change the case of the training text, or list a word in each case.",
+        (str.lower, str.upper, str.capitalize),
+        is_word=True,
+    ),
+    Folding(
+        "in another Unicode form",
+        'Write words in the form of the answers: unicodedata.normalize("NFC", word), or "NFD", in Python.',
+        (partial(unicodedata.normalize, "NFD"), partial(unicodedata.normalize, "NFC")),
+    ),
+    Folding(
+        "as UTF-8 that was read as cp1252 or Latin-1",
+        _UTF_8,
+        (partial(_misread, "cp1252"), partial(_misread, "latin-1")),
+    ),
+    Folding(
+        "with HTML entities",
+        "Replace them: html.unescape(word) in Python.",
+        (
+            html.escape,
+            lambda word: word.encode("ascii", "xmlcharrefreplace").decode(),
+            lambda word: "".join(f"&{codepoint2name[ord(c)]};" if ord(c) in codepoint2name else c for c in word),
+        ),
+    ),
+    Folding(
+        "with escapes",
+        "Write the characters themselves: json.dumps(…, ensure_ascii=False), or urllib.parse.unquote(word).",
+        (lambda word: json.dumps(word)[1:-1], lambda word: word.encode("unicode_escape").decode(), quote),
+    ),
+    Folding("without accents", _UTF_8, (_without_accents,), is_word=True),
+    Folding(
+        "with `?` for other characters than ASCII",
+        _UTF_8,
+        (lambda word: word.encode("ascii", "replace").decode(), partial(re.sub, "[^\0-\x7f]", "\ufffd")),
+    ),
+    Folding(
+        "with other quotes or apostrophes",
+        "Write quotes as the answers do, straight or curly.",
+        (partial(_translated, "‘’“”„", '\'\'"""'), partial(_translated, "'\"", "’”")),
+    ),
+    Folding(
+        "with punctuation or quotes attached",
+        "Split punctuation from words as the answers do.",
+        tuple(form.format for form in _ATTACHED.split()),
+        is_word=True,
+    ),
+    Folding(
+        "in letters of another script that look alike",
+        "Write the letters of the language.",
+        (partial(_translated, LATIN, LOOK_ALIKE), partial(_translated, LOOK_ALIKE, LATIN)),
+    ),
+    Folding(
+        "without the spaces or the number around them, and so the answers are at fault",
+        "Clean the answers, or ask who made the challenge.",
+        (partial(re.sub, r"^\d+[\t,;]|^\s+|\s+$", ""),),
+    ),
+)
+_VARIANTS = [(folding, spell) for folding in FOLDINGS for spell in folding.spellings]
+
+
+@lru_cache(4 * SAMPLED_LINES)
+def _other_spellings(answer: str) -> tuple[tuple[int, str], ...]:
+    """Return the spellings of an answer, with the numbers of their variants, that differ from it."""
+    spellings = ((number, spell(answer)) for number, (_, spell) in enumerate(_VARIANTS))
+    return tuple((number, spelling) for number, spelling in spellings if spelling not in (answer, ""))
+
+
+def find_misspelling(first: Block) -> tuple[str, str, list[Place]]:
+    """Find the folding by which most answers of the first lines are listed, and hardly any as they are.
+
+    Return what is said of it ("" for none), the remedy, and the places of the lines.
+    """
+    answers = str(first.expected, "utf-8", "replace").split("\n")[: first.known]
+    texts = str(bytes(first.outputs[:SAMPLED_BYTES]), "utf-8", "replace").split("\n")[:-1]
+    rows = list(islice(zip(texts, answers, strict=False), SAMPLED_LINES))
+    places: list[list[tuple[int, int, str, str, str]]] = [[] for _ in _VARIANTS]
+    right = [0] * len(_VARIANTS)  # lines on which the answer is listed as it is, though it has the other spelling
+    for line, (text, answer) in enumerate(rows, 1):
+        entries = f" {text}"
+        is_listed = f" {answer}:" in entries
+        for variant, spelling in _other_spellings(answer):
+            if is_listed:
+                right[variant] += 1
+            elif (start := entries.find(f" {spelling}:")) >= 0:
+                wanted = f"`{visible(shorten(answer))}` is expected; this is another word"
+                places[variant].append((line, start + 1, spelling, wanted, text))
+    variant = max(range(len(_VARIANTS)), key=lambda variant: len(places[variant]) - right[variant])
+    (folding, _), misspelt = _VARIANTS[variant], places[variant]
+    if len(misspelt) < max(MIN_LINES, MIN_SHARE * len(rows) * folding.is_word, MIN_RATIO * right[variant]):
+        return "", "", []
+    from geval_py.checking.rules import Place  # whose table takes as long to import as a small output to score
+
+    line, _, spelling, *_ = misspelt[0]
+    pair = f"`{visible(shorten(spelling))}` for `{visible(shorten(rows[line - 1][1]))}`"
+    message = f"{len(misspelt)} of the first {len(rows)} answers are listed only {folding.name}, such as {pair}"
+    return message, folding.fix, [Place(*place) for place in misspelt]

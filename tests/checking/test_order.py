@@ -1,0 +1,127 @@
+"""Lines that are not in their places: ``geval check`` and the notes on scores say the same."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from geval_py import evaluate
+from geval_py.checking.check import check
+
+ROOT = Path(__file__).parents[2]
+LINES = 240
+RANDOM = random.Random(0)
+WORDS = [RANDOM.choice(["mule", "Ferry", "salt", "orchard", "copper", "lantern"]) + str(n % 40) for n in range(LINES)]
+RIGHT = [f"{word if RANDOM.random() < 0.5 else RANDOM.choice(WORDS)}:0.5 :0.5" for word in WORDS]
+IN_TURNS = "the lines of {} workers follow one worker after the other, and belong in turns"
+FAULTS = {
+    "right": (RIGHT, ""),
+    "one guess": (["the:0.1 :0.9"] * LINES, ""),
+    "frequencies with noise": ([f"{WORDS[0]}:0.01 mule:0.0{n} :0.9" for n in range(1, 1 + LINES)], ""),
+    "the first line is missing": (
+        [*RIGHT[1:], RIGHT[-1]],
+        "the lines are shifted by 1: line 1 fits the answer of line 2",
+    ),
+    "three are missing": (
+        [*RIGHT[3:], *RIGHT[:3]],
+        "the lines are shifted by 3: line 1 fits the answer of line 4",
+    ),
+    "a line too early": ([":1", *RIGHT[:-1]], "the lines are shifted by 1: line 2 fits the answer of line 1"),
+    "two lines too early": (
+        [":1", ":1", *RIGHT[:-2]],
+        "the lines are shifted by 2: line 3 fits the answer of line 1",
+    ),
+    "reversed": (RIGHT[::-1], "the lines are in reverse order"),
+    **{
+        f"{workers} workers": (
+            [line for worker in range(workers) for line in RIGHT[worker::workers]],
+            IN_TURNS.format(workers),
+        )
+        for workers in (2, 4, 8)
+    },
+    "a batch twice": ([*RIGHT[:32], *RIGHT[16:32], *RIGHT[48:]], "lines 33 to 48 repeat the 16 lines before"),
+    "one guess for a batch": (
+        [RIGHT[n - n % 12] for n in range(LINES)],
+        "every 12 lines have the same guess, as if the first of a batch was written for all",
+    ),
+    "the answers": ([f"{word}:1" for word in WORDS], "the first 200 lines are the answers themselves"),
+}
+
+
+def written(folder, lines, answers, metric="PerplexityHashed"):
+    (folder / "dev-0").mkdir()
+    (folder / "config.txt").write_text(f"--metric {metric}\n")
+    for name, content in (("out", lines), ("expected", answers), ("in", ["x"] * len(answers))):
+        (folder / f"dev-0/{name}.tsv").write_text("".join(f"{line}\n" for line in content))
+    return folder
+
+
+def misplaced(folder):
+    """What the checker and the notes on the score say of the places of lines."""
+    return [problem.summary for problem in check(folder).problems if problem.rule.code == "W305"]
+
+
+def noted(folder):
+    return [note.partition(": ")[2] for note in evaluate(folder, "dev-0").notes]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("lines", "sentence"), FAULTS.values(), ids=FAULTS)
+def test_both_say_where_lines_belong(lines, sentence, tmp_path):
+    folder = written(tmp_path, lines, WORDS)
+    assert misplaced(folder) == [sentence] * bool(sentence)
+    notes = noted(folder)
+    assert notes == [sentence] if sentence else not any("lines are" in note for note in notes)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("metric", ["Accuracy", "LogLoss", "MRR"])
+def test_of_other_metrics(metric, tmp_path):
+    labels = WORDS if metric == "Accuracy" else [f"{word}:0.9 :0.1" for word in WORDS]
+    folder = written(tmp_path, [*labels[1:], labels[0]], WORDS, metric)
+    sentence = "the lines are shifted by 1: line 1 fits the answer of line 2"
+    assert misplaced(folder) == [sentence]
+    assert sentence in noted(folder)
+
+
+def test_answers_as_an_output(tmp_path):
+    assert misplaced(written(tmp_path, WORDS, WORDS)) == ["the first 200 lines are the answers themselves"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        ([line.replace("0.5", "0.9999", 1).replace(":0.5", ":0.0001") for line in RIGHT], "{} of the first 100 guesses are right, but too sure: leave more for the rest"),
+        ([f"no{word}:0.9 :0.1" for word in WORDS], "the lines may have another order than in.tsv, or words unlike the answers"),
+    ],
+)  # fmt: skip
+def test_causes_of_a_score_worse_than_no_guess(lines, cause, tmp_path):
+    folder = written(tmp_path, lines, WORDS)
+    hits = sum(line.startswith(f"{word}:") for line, word in list(zip(lines, WORDS, strict=True))[:100])
+    cause = cause.format(hits)
+    (problem,) = check(folder).problems
+    assert problem.summary == f"the score is worse than with `:1` (no guess) on each line; {cause}"
+    assert noted(folder)[0].endswith(f": no guess at all would be better\n  {cause}: see geval check")
+
+
+def test_lines_beyond_the_sample_are_not_compared(tmp_path):
+    assert misplaced(written(tmp_path, [*RIGHT[:200], *RIGHT[:199:-1]], WORDS)) == []
+
+
+@pytest.mark.parametrize("output", sorted(ROOT.glob("challenges/*/*/out*.tsv")), ids=lambda path: path.name)
+def test_the_samples_are_in_order(output):
+    if (output.parent / "expected.tsv").exists():
+        assert not any(problem.rule.code == "W305" for problem in check(output).problems)
+
+
+def test_notes_of_several_kinds_are_not_taken_for_one(tmp_path, geval, monkeypatch):
+    monkeypatch.chdir(written(tmp_path, RIGHT, WORDS))
+    for name, lines in (("1", [*RIGHT[1:], ":1"]), ("2", RIGHT[::-1]), ("3", RIGHT[::-1]), ("4", RIGHT[::-1])):
+        (tmp_path / f"dev-0/out-n={name}.tsv").write_text("".join(f"{line}\n" for line in lines))
+    (tmp_path / "dev-0/out.tsv").unlink()
+    assert geval("-t", "dev-0")[2] == (
+        "geval: note: `./dev-0/out-n=1.tsv`: the lines are shifted by 1: line 1 fits the answer of line 2\n"
+        "geval: note: `./dev-0/out-n=2.tsv`: the lines are in reverse order\n"
+        "  likewise `./dev-0/out-n=3.tsv`, `./dev-0/out-n=4.tsv`\n"
+    )

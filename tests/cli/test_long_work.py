@@ -1,0 +1,153 @@
+"""Commands that work for long: a bar on a terminal says so from the first second on, and an interrupt ends them."""
+
+import fcntl
+import lzma
+import os
+import pty
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is Unix's")
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
+TIMES = 60  # that each line of the sample challenge is there: then no command is done before it is interrupted
+PROGRAM = """\
+import sys
+from geval_py.__main__ import main
+from geval_py.cli import terminal
+terminal.PATIENCE_SECONDS = 0
+sys.exit(main())
+"""
+COMMANDS = [
+    "-t dev-0 --bootstrap 100000",
+    "-t dev-0 -o bigram -w --bigrams --output features.tsv",
+    "-t dev-0 -o bigram -l -s --output lines.tsv",
+    "--validate --expected-directory .",
+    "compare -t dev-0 --detect 1 --output comparison.json",
+    "report -t dev-0 -o bigram",
+    "calibration -t dev-0 -o bigram",
+    "luck -t dev-0 --seeds 1000",
+    "tune -t dev-0 -o bigram --apply dev-0",
+    "mix -t dev-0 bigram unigram --apply dev-0",
+    "check -t dev-0 --format json --output problems.json",
+    "convert dev-0/out-model=bigram.tsv copy.tsv.xz",
+    "baseline -t dev-0",
+    "challenge make words.txt -o made",
+    "challenge split train -o parts",
+    "challenge leaks",
+    "lm train -o 5 words.txt --arpa words.arpa",
+]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    place = tmp_path_factory.mktemp("large") / "challenge"
+    shutil.copytree(GAZETTE, place)
+    for name in ("dev-0", "test-A", "train"):
+        compressed = place / name / "in.tsv.xz"
+        (place / name / "in.tsv").write_bytes(lzma.decompress(compressed.read_bytes()))
+        compressed.unlink()
+        for path in (place / name).glob("*.tsv"):
+            path.write_bytes(path.read_bytes() * TIMES)
+    shutil.copy(place / "train/in.tsv", place / "words.txt")
+    return place
+
+
+def on_terminal(program, folder):
+    """Start a program on a terminal of 80 columns; return the process, and what reads the terminal."""
+    reader, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    env = os.environ | {"TERM": "xterm", "NO_COLOR": "1"}
+    process = subprocess.Popen(program, cwd=folder, stdin=terminal, stdout=terminal, stderr=terminal, env=env)
+    os.close(terminal)
+    return process, reader
+
+
+def read_until(reader, text):
+    shown = ""
+    while text not in shown:
+        try:
+            shown += os.read(reader, 1 << 16).decode(errors="replace")
+        except OSError:  # the process ended
+            break
+    return shown
+
+
+def interrupt(process):
+    """Interrupt a process; return the seconds until it ended."""
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == -signal.SIGINT
+    return time.monotonic() - start
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_long_command_shows_a_bar_and_is_interrupted(words, large):
+    """At once, here; nothing is there that is written in part."""
+    before = {path.name for path in large.rglob("*")}
+    process, reader = on_terminal([sys.executable, "-c", PROGRAM, *words.split()], large)
+    assert "00:0" in read_until(reader, "00:0")  # the time of what is done, or of a part of it
+    seconds = interrupt(process)
+    os.close(reader)
+    assert {path.name for path in large.rglob("*")} - before <= {
+        *words.split()
+    }  # what was done just then, if anything
+    assert seconds < 2  # usually a tenth; tests run beside each other
+
+
+def write_texts(folder, lines, words):
+    """Write lines of random words, and the same with a third of the words changed."""
+    draw = random.Random(1)
+    vocabulary = [f"w{n}" for n in range(3000)]
+    for name, share in (("expected.tsv", 0), ("out.tsv", 0.3)):
+        text = random.Random(2)
+        rows = ([text.choice(vocabulary) for _ in range(words)] for _ in range(lines))
+        changed = ((draw.choice(vocabulary) if draw.random() < share else word for word in row) for row in rows)
+        (folder / name).write_text("".join(" ".join(row) + "\n" for row in changed))
+
+
+@pytest.mark.parametrize(
+    ("metric", "lines", "words"), [("TER", 10_000, 30), ("chrF", 30_000, 30), ("CER", 1, 100_000)]
+)
+def test_a_slow_metric_is_interrupted(metric, lines, words, tmp_path):
+    """Also while its work is in threads, or in a library's function that Python cannot interrupt."""
+    write_texts(tmp_path, lines, words)
+    arguments = ["-o", "out.tsv", "-e", "expected.tsv", "-m", metric]
+    process, reader = on_terminal([sys.executable, "-m", "geval_py", *arguments], tmp_path)
+    assert "out.tsv: " in read_until(reader, "out.tsv: ")
+    time.sleep(0.5)
+    seconds = interrupt(process)
+    os.close(reader)
+    assert seconds < 2
+
+
+def test_a_bar_is_cleared_before_results(large):
+    process, reader = on_terminal(
+        [sys.executable, "-c", PROGRAM, "calibration", "-t", "dev-0", "-o", "bigram"], large
+    )
+    shown = read_until(reader, "no such text")
+    assert process.wait(60) == 0
+    os.close(reader)
+    bar, _, results = shown.rpartition("\r" + " " * 5)
+    assert "00:0" in bar
+    assert "00:0" not in results
+
+
+def test_no_bar_for_a_command_that_reads_what_is_typed(tmp_path):
+    process, reader = on_terminal([sys.executable, "-c", PROGRAM, "-j", "-T", "minimalistic"], tmp_path)
+    assert "00:0" in read_until(reader, "\r      ")  # it is cleared
+    time.sleep(0.5)
+    os.set_blocking(reader, False)
+    with suppress(BlockingIOError):
+        assert "00:0" not in os.read(reader, 1 << 16).decode()
+    interrupt(process)
+    os.close(reader)
