@@ -69,14 +69,14 @@ def leaderboard(gazette: Path) -> Path:
 
 
 def check(gazette: Path) -> Path:
-    """Return a page with the summary that a check writes for a job on GitHub."""
+    """Return a page with the table of problems that a check writes in Markdown."""
     output = gazette / "submission" / "dev-0" / "out.tsv"
     output.parent.mkdir(parents=True)
     lines = (gazette / "dev-0" / "out-model=bigram.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
     lines[:3] = ["the:0.5 of:0,25 :0.25\n", "the:0.9 of:0.3\n", "and:0.2 and:0.1 :0.7\n"]
     output.write_text("".join(lines), encoding="utf-8")
     summary = gazette / "summary.md"
-    geval("check --challenge .. -t dev-0 --format github", output.parents[1], GITHUB_STEP_SUMMARY=str(summary))
+    geval(f"check --challenge .. -t dev-0 --output {summary}", output.parents[1])
     table = MarkdownIt().enable("table").render(summary.read_text(encoding="utf-8"))
     return written(gazette / "check.html", table)
 

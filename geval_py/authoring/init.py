@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Sequence
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +33,6 @@ class Sample(NamedTuple):
         return {name: columns for name, columns in every.items() if columns}
 
 
-@cache
 def samples() -> dict[str, Sample]:
     """Read the samples by the names of metrics, without prefixes and a number at the end; "" is for all others."""
     tables = tomllib.loads(Path(__file__).with_name("samples.toml").read_text(encoding="utf-8"))["samples"]

@@ -24,8 +24,8 @@ from geval_py.authoring.hidden_answers import (
     HiddenAnswers,
     are_many,
     content_of,
-    digest,
     search_public,
+    with_line_feeds,
 )
 from geval_py.authoring.run_index import (
     AROUND_OR_BESIDE,
@@ -212,7 +212,7 @@ def find_leaks(
     """
     folder = os.fspath(directory)
     parts = find_parts(folder, answers, group, contexts)
-    vocabulary, leaks = Vocabulary(), Leaks({rule.code for rule in LEAK_RULES} if rules is None else rules)
+    vocabulary, leaks = Vocabulary(), Leaks(rules)
     paths = [part.path for part in parts]
     with progress_of(paths[0]) as progress:
         evaluated = compare([(part, read_items(part, vocabulary, progress)) for part in parts], leaks)
@@ -232,9 +232,9 @@ def find_leaks(
 class Leaks:
     """What was found: problems of whole files, and items of parts until they are summed up."""
 
-    def __init__(self, codes: Collection[str]) -> None:
+    def __init__(self, codes: Collection[str] | None) -> None:
         self.problems: list[Problem] = []
-        self._rules = {rule.code: rule for rule in LEAK_RULES if rule.code in codes}
+        self._rules = {rule.code: rule for rule in LEAK_RULES if codes is None or rule.code in codes}
         self.sizes: dict[str, int] = {}  # the numbers of the parts' items
         self._items: dict[tuple[str, str], list[tuple[int, str, int]]] = {}
 
@@ -264,8 +264,7 @@ class Leaks:
                 places = []
                 for item, message, word in items[:most]:
                     text = texts.get(item, "")
-                    column = column_of(text, part, word)
-                    places.append(Place(item + 1, column, "", visible(message), text))
+                    places.append(Place(item + 1, column_of(text, part, word), "", visible(message), text))
                 rule, share = self._rules[code], len(items) / self.sizes[part.path]
                 self.problems.append(Problem(rule, part.path, len(items), share, rule.summary, tuple(places)))
 
@@ -494,8 +493,8 @@ def _search_for_answers(
             answers = part.answers() or []
             hidden.append(HiddenAnswers(part.data.name, answers, compared.blocks, vocabulary))
             if part.data.expected is not None:
-                content = content_of(part.data.expected.name)
-                originals |= {digest("\n".join(answers).encode()), digest(content or b"")}
+                contents = "\n".join(answers).encode(), content_of(part.data.expected.name)
+                originals |= {with_line_feeds(content) for content in contents if content}
     known = {file.name for part in parts for file in (part.data.input, part.data.expected) if file is not None}
     for finding in search_public(folder, hidden, originals, known, vocabulary):
         leaks.add_file(*finding)
@@ -543,11 +542,10 @@ def are_sorted(answers: Sequence[str]) -> bool:
     """Return whether items are in the order of their answers, also within documents, or beside equal ones."""
     words = [skeleton(answer) for answer in answers]
     kinds = Counter(words)
-    if len(words) < MIN_ITEMS or len(kinds) < MIN_KINDS:
+    if len(kinds) < MIN_KINDS:
         return False
     chance = sum((count / len(words)) ** 2 for count in kinds.values())
     equal = sum(one == other for one, other in pairwise(words)) / (len(words) - 1)
     steps = [one < other for one, other in pairwise(words) if one != other]
     # Steps go one way more often than those of a shuffled list ever do.
-    is_ordered = bool(steps) and abs(sum(steps) / len(steps) - 0.5) > max(0.25, 2.5 / math.sqrt(len(steps)))
-    return equal > chance + 0.2 or is_ordered
+    return equal > chance + 0.2 or abs(sum(steps) / len(steps) - 0.5) > max(0.25, 2.5 / math.sqrt(len(steps)))

@@ -148,8 +148,8 @@ def cut_challenge(
     parts: GapsByPart = {}
     done = 0
     for name, dealt in _deal(grouped, recipe.parts).items():
-        is_denser = name == splits.TRAINING_SET and recipe.train_every is not None
-        of_part = cut._replace(every=recipe.train_every) if is_denser else cut
+        every = recipe.train_every if name == splits.TRAINING_SET else None
+        of_part = cut if every is None else cut._replace(every=every)
         gaps = parts[name] = []
         for document, _ in dealt:
             gaps += corpora.cut_gaps(document, of_part)

@@ -264,8 +264,7 @@ def _set_faults(
             header, width = headers.get(file, ("", text.width))
             if 0 < width < text.width:  # GEval's own --init writes more names than columns for some metrics
                 detail = f"the header has {width}, line 1 has {text.width}"
-                what = "A header and a file differ in their columns"
-                yield Fault.of_files(what, header, paths[0], detail=detail)
+                yield Fault.of_files("A header and a file differ in their columns", header, paths[0], detail=detail)
     if len(set(lines.values())) == 2:
         yield Fault(
             "The number of lines in input and expected file is not the same",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain, count, islice
 from math import fsum, hypot, log
 
 from geval_py.errors import MalformedLineError
@@ -47,15 +47,15 @@ def judge_lines(first: Block, items: int, bits: int | None) -> tuple[str, str]:
         return [min(loss, MAX_LOSS) for loss in backends.bounded_losses(outputs, expected, bits, 1)[0]]
 
     scored, cause = texts[:SCORED_LINES], "the lines may have another order than in.tsv, or words unlike the answers"
-    lines = range(len(scored))
     with suppress(MalformedLineError):
-        own = losses(lines)
-        if _are_clearly_less(own, losses(reversed(lines)), MIN_DEVIATIONS_IN_ORDER):
+        own, far = losses(count()), losses(count(len(scored) // 2))
+        if _are_clearly_less(own, far, MIN_DEVIATIONS_IN_ORDER):
             right = sum(loss < log(2) for loss in own)
             cause = f"{right} of the first {len(own)} guesses are right, but too sure: leave more for the rest"
         else:
             for fault, places in _wrong_orders(items):
-                if _are_clearly_less(losses(places), own):
+                moved = losses(places)
+                if _are_clearly_less(moved, own) and _are_clearly_less(moved, far, MIN_DEVIATIONS_IN_ORDER):
                     return fault, ""
     return _repetition(texts, answers[: len(texts)]), cause
 

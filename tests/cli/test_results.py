@@ -112,7 +112,7 @@ guess.tsv:2:1: W214 only a rest: all words are equally likely
 
 
 def test_check_concise(challenge, geval):
-    words = ["check", "guess.tsv", "-q", "--format", "concise", "--max-problems", "1"]
+    words = ["check", "guess.tsv", "-q", "--format", "concise", "--lines", "4", "--max-problems", "1"]
     assert geval(*words) == (1, CONCISE.format(" (and 1 more line)"), "")
     lines = CONCISE.format("").splitlines(keepends=True)
     moved = lines[0].replace(":1:12:", ":4:11:")
