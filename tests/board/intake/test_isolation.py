@@ -182,6 +182,22 @@ def test_the_rules_that_need_the_answers_are_left_out(look):
     assert (findings.scored[0].low, findings.scored[0].high) == (1.0, float("inf"))
 
 
+@pytest.mark.parametrize("kept", [slice(1, None), slice(-1), slice(None, None, -1), slice(0, 100)])
+def test_no_finding_depends_on_the_hidden_answers(look, place, settings, tmp_path, kept):
+    """Else trials, which cost no quota, would tell the answers one by one."""
+    answers = ANSWERS.decode().split()
+    found = []
+    for number, hidden in enumerate((answers, sorted(answers), ["zebra"] * len(answers))):
+        folder = tmp_path / str(number) / "dev-0"
+        folder.mkdir(parents=True)
+        (folder / "expected.tsv").write_text("".join(f"{word}\n" for word in hidden))
+        output = "".join(f"{word}:0.9 :0.1\n" for word in answers[kept])
+        result = look({OUT: output.encode()}, replace(settings, answers=str(folder.parent)))
+        found.append((result.state, result.reason, result.problems))
+        empty(place)
+    assert found[0] == found[1] == found[2]
+
+
 def test_an_output_that_unpacks_to_too_much(look):
     findings = look({"dev-0/out.tsv.zst": _zst(b":1\n" * 10_000_000)})
     assert findings.reason == "`dev-0/out.tsv.zst`: it unpacks to more than 10000000 bytes [E105]"
