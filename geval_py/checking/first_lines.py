@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from math import fsum, log
 
-from geval_py.checking.spelling import find_misspelling
 from geval_py.errors import MalformedLineError
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.scoring.blocks import Block
@@ -15,6 +15,8 @@ from geval_py.scoring.metrics.base import Metric
 
 SAMPLED_BYTES = 1 << 17
 MIN_LINES = 5
+SUSPECTED_LINES, MIN_ENCODED, MIN_SAME = 60, 3, 9  # without their answers; with other characters; with its letters
+_WORDS, _ENTITY = re.compile(rb"[a-z][a-z0-9]*"), re.compile(rb"&[#a-zA-Z]")
 
 
 def fault_of_first_lines(first: Block, metric: Metric, *, words_are_plain: bool) -> str:
@@ -34,7 +36,27 @@ def fault_of_first_lines(first: Block, metric: Metric, *, words_are_plain: bool)
             return f"{RULES_BY_CODE['W223'].summary}: {MULTIPLY}"
     if fault := other_line_numbers(first, metric.bits or DEFAULT_BITS):
         return fault
-    return find_misspelling(first)[0] if words_are_plain else ""
+    if not words_are_plain or not _may_be_misspelt(first):
+        return ""
+    from geval_py.checking.spelling import find_misspelling  # which takes as long to import
+
+    return find_misspelling(first)[0]
+
+
+def _may_be_misspelt(first: Block) -> bool:
+    """Return whether several answers are missing on their lines that may be there in another spelling.
+
+    To look for all spellings takes as long as to score a small output.
+    """
+    pairs = zip(bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n"), first.expected.split(b"\n"), strict=False)
+    missing = [(text, answer) for text, answer in pairs if b" %b:" % answer not in b" %b" % text][:SUSPECTED_LINES]
+    encoded = sum(not (text + answer).isascii() or bool(_ENTITY.search(text)) for text, answer in missing)
+    if encoded >= MIN_ENCODED:
+        return True
+    same = (
+        set(_WORDS.findall(text.lower())).intersection(_WORDS.findall(answer.lower())) for text, answer in missing
+    )
+    return sum(map(bool, same)) >= MIN_SAME
 
 
 def _is_of_bits(line: bytes) -> bool:

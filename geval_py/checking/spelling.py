@@ -9,6 +9,7 @@ import html
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache, partial
 from html.entities import codepoint2name
@@ -132,16 +133,19 @@ def find_misspelling(first: Block) -> tuple[str, str, list[Place]]:
     texts = str(bytes(first.outputs[:SAMPLED_BYTES]), "utf-8", "replace").split("\n")[:-1]
     rows = list(islice(zip(texts, answers, strict=False), SAMPLED_LINES))
     places: list[list[tuple[int, int, str, str, str]]] = [[] for _ in _VARIANTS]
-    right = [0] * len(_VARIANTS)  # lines on which the answer is listed as it is, though it has the other spelling
+    listed = []
     for line, (text, answer) in enumerate(rows, 1):
         entries = f" {text}"
-        is_listed = f" {answer}:" in entries
+        if f" {answer}:" in entries:
+            listed.append(answer)
+            continue
         for variant, spelling in _other_spellings(answer):
-            if is_listed:
-                right[variant] += 1
-            elif (start := entries.find(f" {spelling}:")) >= 0:
+            if (start := entries.find(f" {spelling}:")) >= 0:
                 wanted = f"`{visible(shorten(answer))}` is expected; this is another word"
                 places[variant].append((line, start + 1, spelling, wanted, text))
+    if max(map(len, places)) < MIN_LINES:
+        return "", "", []
+    right = Counter(variant for answer in listed for variant, _ in _other_spellings(answer))  # though it is different
     variant = max(range(len(_VARIANTS)), key=lambda variant: len(places[variant]) - right[variant])
     (folding, _), misspelt = _VARIANTS[variant], places[variant]
     if len(misspelt) < max(MIN_LINES, MIN_SHARE * len(rows) * folding.is_word, MIN_RATIO * right[variant]):

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 
 from geval_py.text import nearest
 
-PACKAGE = Path(__file__).parents[1]
 MIN_SIMILARITY = 0.58  # of 1: "bootstrap-samples" and "samples", but not "cross-tabs" and "threads"
 
 # Names of options in other tools of the field, and names that people try first, by what to write here.
@@ -110,7 +108,10 @@ def command_meant(word: str, commands: Iterable[str], options: Iterable[str] = (
 @cache
 def glossary() -> dict[str, str]:
     """Return the texts of the glossary, in Markdown, by their terms; none if it was not installed."""
-    places = (PACKAGE / "sample" / "docs", PACKAGE.parent / "docs")
+    from pathlib import Path  # which a score need not wait for
+
+    package = Path(__file__).parents[1]
+    places = (package / "sample" / "docs", package.parent / "docs")
     texts = (place.joinpath("glossary.md") for place in places)
     text = next((path.read_text(encoding="utf-8") for path in texts if path.exists()), "")
     _, *sections = re.split(r"(?m)^## (.+)\n", text)
