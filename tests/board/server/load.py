@@ -136,9 +136,11 @@ def put_load(board, contents, size, folder, seconds=40):
             reading = [threads.submit(_read_as, port, *one, ended) for one in zip(names, cookies, strict=True)]
         began.wait()
         started = time.monotonic()
-        sent = [one.result() for one in sending]
+        try:
+            sent = [one.result() for one in sending]
+        finally:
+            ended.set()
         took = time.monotonic() - started
-        ended.set()
         pages = [one.result() for one in reading]
         held = memory.stop()
     receipts, states, times, looks = zip(*sent, strict=True)
