@@ -94,13 +94,14 @@ class Attempt:
         name, source = own_name(self.source), shown_source(self.source)
         return self.result.parcel or Parcel(name=name, source=source, digest=self.unopened)
 
-    def code(self, seed: int) -> str:
+    def code(self, settings: BoardSettings) -> str:
         """Return the code of a new submission: of submitter, content and arrival, as on a rebuilt board.
 
         The board's secret seed keeps anybody from finding the submitter behind a pseudonym.
         """
+        secret = f"{settings.seed}\n" if settings.names == "pseudonyms" else ""
         moment = self.arrived.astimezone(UTC).isoformat(timespec="microseconds")
-        told = f"{seed}\n{casefolded(self.name)}\n{self.parcel.digest}\n{moment}"
+        told = f"{secret}{casefolded(self.name)}\n{self.parcel.digest}\n{moment}"
         return sha256(told.encode()).hexdigest()[:CODE_DIGITS]
 
 
@@ -169,7 +170,7 @@ def store(connection: Connection, board: Board, attempt: Attempt, now: datetime)
     submitter = find_submitter(connection, attempt.name)
     team_id = submitter and int(submitter.id)
     settings = team_settings(connection, board.settings, team_id)
-    code = attempt.code(board.settings.seed)
+    code = attempt.code(board.settings)
     is_content = Submissions.digest.in_((parcel.digest, attempt.unopened)) | (Submissions.code == code)
     same, note = sent_before(connection, settings, team_id, arrived, is_content & (Submissions.id != row_id))
     if same and same[0].state not in UNSCORED:
