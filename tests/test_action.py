@@ -75,8 +75,8 @@ def test_strict_that_is_neither(action):
     [
         ({}, ["dev-0/out.tsv", "test-A/out.tsv"]),
         ({"test_name": "test-A"}, ["test-A/out.tsv"]),
-        ({"test_name": "test-A, dev-0"}, ["test-A/out.tsv", "dev-0/out.tsv"]),
-        ({"test_name": "test-A dev-0"}, ["test-A/out.tsv", "dev-0/out.tsv"]),
+        ({"test_name": "test-A, dev-0"}, ["dev-0/out.tsv", "test-A/out.tsv"]),
+        ({"test_name": "test-A dev-0"}, ["dev-0/out.tsv", "test-A/out.tsv"]),
         ({"path": "pred.tsv", "test_name": "dev-0"}, ["pred.tsv", "pred.tsv"]),
         ({"path": "pred.tsv", "test_name": "dev-0", "challenge": "."}, ["pred.tsv", "pred.tsv"]),
     ],

@@ -44,8 +44,8 @@ def test_values_are_short_at_the_prompt(outputs, monkeypatch):
         "<Metric BLEU: share, higher is better>",
         "<Metric PerplexityHashed: words, lower is better; 0 lines>",
         "<Predictions of 1 line over 3 words>",
-        "<Report: 1 error, 0 warnings in 3 files\n"
-        "  E101 missing-output, challenges/gazette/test-A/out.tsv: there is no output for this test set>",
+        "<Report: 0 errors, 1 warning in 3 files\n"
+        "  W107 set-without-output, challenges/gazette/test-A/out.tsv: there is no output for this test set>",
     ]  # fmt: skip
 
 

@@ -98,7 +98,8 @@ def problems_of(output: CheckedOutput) -> list[Problem]:
         for code, count in output.lines.counts.items()
         if code in RULES_BY_CODE and count
     }
-    for judge in FILE_RULES:
+    uses_answers = any(RULES_BY_CODE[code].needs_answers for code in output.codes)
+    for judge in (*FILE_RULES, *ANSWER_RULES) if uses_answers else FILE_RULES:
         judge(output, findings)
     return [
         findings[rule.code].problem(rule, output)
@@ -274,11 +275,8 @@ FILE_RULES = (
     _units,
     _tokens_of_language_models,
     _row_numbers,
-    _spelling,
-    _columns,
-    _line_numbers,
-    _places_of_lines,
 )
+ANSWER_RULES = _spelling, _columns, _line_numbers, _places_of_lines
 
 
 _QUOTED_FIELD = re.compile(rb'(?m)(?:^|(?<=\t))"[^"]*(?:""[^"]*)*')

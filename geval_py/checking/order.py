@@ -23,6 +23,7 @@ MIN_BATCH = 8  # lines
 MIN_GAIN = log(2)  # nats a line, of a clear difference
 MIN_DEVIATIONS = 3.4  # standard deviations, of a clear difference
 MIN_DEVIATIONS_IN_ORDER = 2.0  # from which lines are not compared with further answers
+OTHER_ORDER = "the lines may have another order than in.tsv, or words unlike the answers"
 MAX_LOSS, LOSS_OF_MISS = 20.0, 2.0  # nats; a greater loss counts as MAX_LOSS
 
 
@@ -34,6 +35,8 @@ def judge_lines(first: Block, items: int, bits: int | None) -> tuple[str, str]:
     """
     answers = first.expected.split(b"\n")[: first.known]
     texts = bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n")[:-1][: min(SAMPLED_LINES, first.known)]
+    if len({*texts}) < 2:  # one guess has no order
+        return "", OTHER_ORDER
     guesses = [text.removesuffix(b":1") for text in texts]
     if bits is not None and len(texts) >= MIN_LINES and guesses == answers[: len(texts)]:
         return f"the first {len(texts)} lines are the answers themselves", ""
@@ -46,7 +49,7 @@ def judge_lines(first: Block, items: int, bits: int | None) -> tuple[str, str]:
         outputs, expected = (b"\n".join(rows) + b"\n" for rows in (scored, chosen))
         return [min(loss, MAX_LOSS) for loss in backends.bounded_losses(outputs, expected, bits, 1)[0]]
 
-    scored, cause = texts[:SCORED_LINES], "the lines may have another order than in.tsv, or words unlike the answers"
+    scored, cause = texts[:SCORED_LINES], OTHER_ORDER
     with suppress(MalformedLineError):
         own, far = losses(count()), losses(count(len(scored) // 2))
         if _are_clearly_less(own, far, MIN_DEVIATIONS_IN_ORDER):

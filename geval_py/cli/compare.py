@@ -107,7 +107,7 @@ differ significantly. The challenge's config.txt is read as for scoring.""",
 def run_compare(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     folders, tests, args.challenges = args.challenges, args.tests, None
-    args.outputs += args.out_files
+    args.outputs = [*args.outputs, *args.out_files]  # the default is of all calls
     args.out_directory = folders[0] if folders else args.out_directory
     args.test_name = tests[0] if tests else None
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, "cluster", command="compare")

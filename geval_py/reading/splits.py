@@ -299,7 +299,7 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     sets: list[str] = []
     if kind != "directory" and os.path.isdir(challenge):
         try:
-            sets = [one for one in sets_in(challenge) if holds_data(join(challenge, one))]
+            sets = sets_in(challenge)
             hint = f"there are {some_of(sets)}; choose one with" if sets else ""
         except UnreadableFileError as error:
             hint = str(error)

@@ -182,19 +182,23 @@ def score_output(
         scores.append(score_of(plan, tables[plan.table], output, selection))
     evaluation = Evaluation(split, output, scores, lines, vocabulary=vocabulary, raw_filters=raw_filters)
     if first_block is not None and how.get("cluster") is None:
-        from geval_py.checking.first_lines import fault_of_first_lines
-        from geval_py.checking.order import judge_lines
-
-        of_words = [plan for plan in plans if plan.metric.is_of_words or plan.metric.has_entries]
-        bits = next((plan.metric.bits or DEFAULT_BITS for plan in of_words), None)
-        evaluation.fault_of_lines, evaluation.cause_of_loss = judge_lines(first_block, lines, bits)
-        main = (of_words or plans)[0]
-        evaluation.fault_of_lines = evaluation.fault_of_lines or fault_of_first_lines(
-            first_block, main.metric, words_are_plain=not main.scheme.text_flags
-        )
+        evaluation.judge = partial(_judge, first_block, lines, plans)
     if not evaluation.has_scores:
         raise evaluation.errors[0]
     return evaluation
+
+
+def _judge(first: Block, lines: int, plans: Sequence[MetricPlan]) -> tuple[str, str]:
+    """Return what is wrong with the first lines of an output, and the likely cause of a bad score; "" for nothing."""
+    from geval_py.checking.first_lines import fault_of_first_lines
+    from geval_py.checking.order import judge_lines
+
+    of_words = [plan for plan in plans if plan.metric.is_of_words or plan.metric.has_entries]
+    bits = next((plan.metric.bits or DEFAULT_BITS for plan in of_words), None)
+    fault, cause = judge_lines(first, lines, bits)
+    main = (of_words or plans)[0]
+    words_are_plain = not main.scheme.text_flags
+    return fault or fault_of_first_lines(first, main.metric, words_are_plain=words_are_plain), cause
 
 
 def _reads_input(split: Split, plans: Sequence[MetricPlan], selections: Iterable[SelectedLines]) -> bool:
@@ -464,8 +468,9 @@ def _notes_on_output(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
     """Yield notes on the file of the output, and on where it lies."""
     split, output = evaluation.split, evaluation.output
     yield from _notes_on_file(output.file)
-    if evaluation.fault_of_lines:
-        yield f"{named(output.path)}: {evaluation.fault_of_lines}"
+    fault, _ = evaluation.verdict
+    if fault:
+        yield f"{named(output.path)}: {fault}"
     table = max((score.statistics for score in scores), key=lambda table: table.far_above_one)
     if table.far_above_one:
         from geval_py.reading.wordprobs import UNKNOWN_NUMBERS, far_above_one_note, number_advice, parse_line
@@ -514,7 +519,7 @@ def _notes_on_scores(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
     for count, lines in {(table.infinite, table.lines): None for table in tables}:
         if count:
             yield f"{named(evaluation.output.path)}: the loss of {count} of {lines} lines is infinite"
-    for score in () if evaluation.fault_of_lines else scores:
+    for score in () if evaluation.verdict[0] else scores:
         nothing = score.metric.uninformed_value
         if nothing is None or score.line_numbers is not None or score.statistics.infinite:
             continue
@@ -522,6 +527,6 @@ def _notes_on_scores(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
         if is_worse and not math.isclose(score.value, nothing):
             figures = f"{score.name} is {score.value:.6g}, and {nothing:.6g} for `:1` on each line"
             note = f"{named(evaluation.output.path)}: {figures}: no guess at all would be better"
-            advice = f"\n  {evaluation.cause_of_loss}: see geval check"
+            advice = f"\n  {evaluation.verdict[1]}: see geval check"
             yield note if score.statistics.far_above_one else note + advice
             return

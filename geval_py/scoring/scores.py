@@ -194,8 +194,8 @@ class Evaluation:
 
     ``scores`` are in the order of the metrics, each with a value or an error. ``file_lines`` is the number of lines
     of the output, scored or not. ``notes`` say what a user should know of the scores: the command prints these, and
-    :func:`geval_py.evaluate` warns of these. ``fault_of_lines`` is a sentence on lines that fit other answers, or
-    that list answers in another spelling, and ``cause_of_loss`` on the likely cause of a bad score; both may be "".
+    :func:`geval_py.evaluate` warns of these. ``judge`` finds what is wrong with the first lines, such as another
+    order, and the likely cause of a bad score. A board does not ask: how long that takes depends on the answers.
     """
 
     def __init__(
@@ -211,10 +211,15 @@ class Evaluation:
         self.split, self.output, self.file_lines = split, output, file_lines
         self.scores = tuple(scores)
         self.notes: tuple[str, ...] = ()
-        self.fault_of_lines = self.cause_of_loss = ""
+        self.judge: Callable[[], tuple[str, str]] = lambda: ("", "")
         self.vocabulary, self.raw_filters = vocabulary, raw_filters
         for score in self.scores:
             score.evaluation = self
+
+    @cached_property
+    def verdict(self) -> tuple[str, str]:
+        """What is wrong with the first lines, and the likely cause of a bad score; "" for nothing."""
+        return self.judge()
 
     def __str__(self) -> str:
         rows = [(score.name, score.value) for score in self.scores]

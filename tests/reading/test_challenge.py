@@ -269,7 +269,7 @@ def test_the_hint_is_safe_to_show(values, here):
     write(here / "dev-0", "out-\x1b[31m.txt")
     with pytest.raises(MissingFileError) as caught:
         locate(Task(**{"test_name": "dev-0", **values}))
-    assert r"-\x1b[31m" in str(caught.value)
+    assert r"-\x1b" in str(caught.value)
     assert "\x1b" not in str(caught.value)
 
 

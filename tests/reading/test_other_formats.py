@@ -889,7 +889,7 @@ def test_collated_predictions_of_babylm(tmp_path, capsys, monkeypatch):
         for command, out in (
             (["-o", name, "-e", "expected.tsv", "-m", "Accuracy"], "1.0\n"),
             (["convert", "--force", name, "new.tsv"], "wrote `new.tsv`, 3 lines\n"),
-            (["check", name, "--challenge", ".", "-m", "Accuracy"], "no problems in 1 file\n"),
+            (["check", name, "--challenge", ".", "-m", "Accuracy", "--lines", "3"], "no problems in 1 file\n"),
         ):
             assert main(command) == 0
             printed = capsys.readouterr()

@@ -75,7 +75,7 @@ def test_grades_have_a_row_for_each_person(rows, geval, monkeypatch):
     second = rows.submit("team 10", losses(2, 3), at=40)
     dan = rows.submit("dan", losses(4, 4), at=45)
     rows.submit("model", losses(1, 1), at=20, baseline=True)
-    change(rows.board, name_final, rows.board.settings, [first], OPEN, moment=OPEN)
+    change(rows.board, name_final, rows.board.settings, first, OPEN, moment=OPEN)
     head = "name,email,student_id,team,public,private,place,submission,state\n"
 
     def show(now, *words):

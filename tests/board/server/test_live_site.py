@@ -29,7 +29,9 @@ def test_pages_follow_what_changes(served, views):
     assert "There are no entries yet." in browser.get("/").text
     browser.get("/submissions.html")
     assert len(views) == 1
-    change(served.board, announce, "A new test set opens on Monday", served.clock(), moment=served.clock())
+    change(
+        served.board, announce, served.board, "A new test set opens on Monday", served.clock(), moment=served.clock()
+    )
     assert "opens on Monday" in browser.get("/").text
     served.send("anna", output("test-A", 0.5))
     assert "anna" in browser.get("/").text
@@ -61,7 +63,7 @@ def test_an_unchanged_page_is_not_sent_again(served):
         answer = browser.get("/", headers={"If-None-Match": tags})
         assert (answer.status_code, answer.text, answer.headers["etag"]) == (304, "", tag)
         assert answer.headers["cache-control"] == "no-cache"
-    change(served.board, announce, "soon", served.clock(), moment=served.clock())
+    change(served.board, announce, served.board, "soon", served.clock(), moment=served.clock())
     answer = browser.get("/", headers={"If-None-Match": tag})
     assert (answer.status_code, "soon" in answer.text, answer.headers["etag"] != tag) == (200, True, True)
     assert browser.get("/missing.html", headers={"If-None-Match": "*"}).status_code == 404
@@ -108,5 +110,5 @@ def test_one_reads_the_changes_and_the_others_see_the_pages_before(served, monke
             assert len(answers) == 100
 
     monkeypatch.setattr(live, "view_on", slow)
-    change(served.board, announce, "soon", served.clock(), moment=served.clock())
+    change(served.board, announce, served.board, "soon", served.clock(), moment=served.clock())
     run(look)
