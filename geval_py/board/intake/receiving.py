@@ -158,6 +158,8 @@ def select(opened: SubmissionSource, budget: Budget, tests: Sequence[str], varia
 def _stray(name: str, tests: Sequence[str]) -> str:
     """Return where an output belongs that is not in its place, or what it must be called; "" for other files."""
     folder, _, file = name.rpartition("/")
+    if file.startswith(OUT_HEADER_FILE) or file.endswith((".model.json", ".mixing.json")):
+        return ""
     if folder in tests:
         advice = advice_on_names([file])
         return f"{visible(folder)}/{advice}" if advice else ""
