@@ -174,8 +174,8 @@ def _engine(url: URL) -> Engine:
 def connect_to_sqlite(path: str) -> sqlite3.Connection:
     """Connect; only to read if the folder cannot be written or the disk is full. We begin transactions ourselves."""
     connect = partial(sqlite3.connect, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    with suppress(OSError):  # SQLite says so, too; a file that it makes could be read by others
-        os.close(os.open(path, os.O_CREAT, 0o600))
+    with suppress(OSError):  # it is there; one that SQLite makes could be read by others
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # to close one that is there would end SQLite's locks
     connection = connect(path)
     try:
         for pragma in ("journal_mode = WAL", "foreign_keys = ON", "synchronous = FULL"):

@@ -1,6 +1,9 @@
 """The database of a board: its schema, what cannot be opened, and the contents of files."""
 
 import hashlib
+import os
+import subprocess
+import sys
 from array import array
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -166,3 +169,15 @@ def test_a_folder_whose_name_looks_like_a_query(challenge, tmp_path):
     creation.create(folder, challenge=challenge, answers=tmp_path / "answers")
     assert sorted(path.name for path in folder.iterdir()) == ["board.sqlite", "board.yaml"]
     assert leaderboard.standings(without_limits(folder), now=NOW).entries == ()
+
+
+def test_opening_a_database_again_ends_no_lock_of_it(sqlite_board):
+    """Closing any file of a database ends the locks that the process has on it; then others delete its log."""
+    path = sqlite_board.engine.url.database
+    code = f"import sqlite3; c = sqlite3.connect({path!r}); c.execute('SELECT * FROM board').fetchall(); c.close()"
+    with sqlite_board.reading() as connection:
+        connection.execute(sa.select(submissions)).all()
+        with sqlite_board.reading():
+            pass
+        subprocess.run([sys.executable, "-c", code], check=True)
+        assert os.path.exists(f"{path}-wal")
