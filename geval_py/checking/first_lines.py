@@ -15,7 +15,7 @@ from geval_py.scoring.metrics.base import Metric
 
 SAMPLED_BYTES = 1 << 17
 MIN_LINES = 5
-SUSPECTED_LINES, MIN_ENCODED, MIN_SAME = 60, 3, 9  # without their answers; with other characters; with its letters
+SUSPECTED_LINES, MIN_SUSPECTS, MIN_SHARE = 60, 3, 0.15  # lines without their answers; that may have another spelling
 _WORDS, _ENTITY = re.compile(rb"[a-z][a-z0-9]*"), re.compile(rb"&[#a-zA-Z]")
 
 
@@ -51,12 +51,12 @@ def _may_be_misspelt(first: Block) -> bool:
     pairs = zip(bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n"), first.expected.split(b"\n"), strict=False)
     missing = [(text, answer) for text, answer in pairs if b" %b:" % answer not in b" %b" % text][:SUSPECTED_LINES]
     encoded = sum(not (text + answer).isascii() or bool(_ENTITY.search(text)) for text, answer in missing)
-    if encoded >= MIN_ENCODED:
+    if encoded >= MIN_SUSPECTS:
         return True
     same = (
         set(_WORDS.findall(text.lower())).intersection(_WORDS.findall(answer.lower())) for text, answer in missing
     )
-    return sum(map(bool, same)) >= MIN_SAME
+    return sum(map(bool, same)) >= max(MIN_SUSPECTS, MIN_SHARE * len(missing))
 
 
 def _is_of_bits(line: bytes) -> bool:

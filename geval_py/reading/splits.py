@@ -299,7 +299,9 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     sets: list[str] = []
     if kind != "directory" and os.path.isdir(challenge):
         try:
-            sets = sets_in(challenge)
+            sets = [
+                one for one in sets_in(challenge) if holds_data(join(challenge, one), ("expected.", "in.", "out"))
+            ]
             hint = f"there are {some_of(sets)}; choose one with" if sets else ""
         except UnreadableFileError as error:
             hint = str(error)
@@ -316,10 +318,10 @@ def is_set_name(name: str) -> bool:
     return _SET.match(name) is not None
 
 
-def holds_data(folder: str) -> bool:
+def holds_data(folder: str, beginnings: tuple[str, ...] = ("expected.", "in.")) -> bool:
     """Whether a folder has answers or an input by their names, unlike the folder test of a program."""
     try:
-        return any(name.startswith(("expected.", "in.")) for name in names_in(folder))
+        return any(name.startswith(beginnings) for name in names_in(folder))
     except UnreadableFileError:
         return False
 

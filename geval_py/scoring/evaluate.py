@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
     from geval_py.scoring.selection import Choice, SelectedLines
 
+SAMPLED_BYTES = 1 << 18  # of an output, by which its lines are judged
 SAMPLED_LINES = 100  # in which the first line far above one is looked for
 KEPT_ENDING = ".mixing.json"  # of the weights beside an output that geval mix wrote
 
@@ -182,7 +183,8 @@ def score_output(
         scores.append(score_of(plan, tables[plan.table], output, selection))
     evaluation = Evaluation(split, output, scores, lines, vocabulary=vocabulary, raw_filters=raw_filters)
     if first_block is not None and how.get("cluster") is None:
-        evaluation.judge = partial(_judge, first_block, lines, plans)
+        sample = first_block._replace(text=bytes(first_block.outputs[:SAMPLED_BYTES]), is_cut=False)
+        evaluation.judge = partial(_judge, sample, lines, plans)
     if not evaluation.has_scores:
         raise evaluation.errors[0]
     return evaluation

@@ -211,7 +211,7 @@ class Evaluation:
         self.split, self.output, self.file_lines = split, output, file_lines
         self.scores = tuple(scores)
         self.notes: tuple[str, ...] = ()
-        self.judge: Callable[[], tuple[str, str]] = lambda: ("", "")
+        self.judge: Callable[[], tuple[str, str]] | None = None
         self.vocabulary, self.raw_filters = vocabulary, raw_filters
         for score in self.scores:
             score.evaluation = self
@@ -219,7 +219,7 @@ class Evaluation:
     @cached_property
     def verdict(self) -> tuple[str, str]:
         """What is wrong with the first lines, and the likely cause of a bad score; "" for nothing."""
-        return self.judge()
+        return ("", "") if self.judge is None else self.judge()
 
     def __str__(self) -> str:
         rows = [(score.name, score.value) for score in self.scores]
