@@ -50,7 +50,7 @@ class HiddenAnswers:
         self._runs = RunIndex([Items.of_text(words)], lambda items: items.runs(self._n)) if has_runs else None
 
     def in_order(self, words: Numbers, least: float = IN_ORDER) -> str:
-        """Say which share of the answers is in a sequence of words, in order; "" if it is not above ``least``."""
+        """Return which share of the answers is in a sequence of words, in order; "" if it is not above ``least``."""
         if self._runs is None:
             return ""
         _, found = self._runs.find(Items.of_text(words).runs(self._n)[0])

@@ -38,7 +38,7 @@ def fault_of_first_lines(first: Block, metric: Metric, *, words_are_plain: bool)
         return fault
     if not words_are_plain or not _may_be_misspelt(first):
         return ""
-    from geval_py.checking.spelling import find_misspelling  # which takes as long to import
+    from geval_py.checking.spelling import find_misspelling  # whose modules take long to import
 
     return find_misspelling(first)[0]
 

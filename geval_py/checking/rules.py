@@ -311,7 +311,7 @@ RULES = (
         "W223", "base-two", "the numbers look like logarithms to base 2",
         "GEval reads them as natural logarithms. The probabilities then sum to less than 1, and are divided by "
         "their sum. A vector of them can even have a better score than it should.",
-        f"Multiply{MULTIPLY[8:]}.",
+        f"{MULTIPLY.capitalize()}.",
     ),
     Rule(
         "W224", "wrong-number-of-tags", "a line has another number of tags than its answer",

@@ -50,7 +50,7 @@ def run_completion(args: argparse.Namespace) -> None:
 
 
 def complete() -> None:
-    """Tell the shell what may stand at the cursor, and exit."""
+    """Print for the shell what may stand at the cursor, and exit."""
     import argcomplete
     from argcomplete.completers import DirectoriesCompleter, FilesCompleter
 

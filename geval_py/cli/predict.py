@@ -21,12 +21,13 @@ from geval_py.modelling.texts import blocks_of_files
 from geval_py.reading import config, items, rewriting, splits
 from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.reading.gap_columns import find_contexts
+from geval_py.reading.outputs import MODEL_ENDING
 from geval_py.scoring.writing import write_output
 from geval_py.tables.numbers import counted, fixed
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
-JOURNAL_ENDING, KEPT_ENDING = ".journal", ".model.json"
+JOURNAL_ENDING = ".journal"
 SAMPLE = 20  # items that --estimate does
 HEADERS = ("out_directory", "expected_directory", "in_header", "out_header")
 LISTED = "\n".join(f"  {name:11} {model.summary.replace('`', '')}" for name, model in baselines.BASELINES.items())
@@ -219,7 +220,7 @@ def run_predict(args: argparse.Namespace) -> None:
         seconds = time.monotonic() - start
         if len(done) == size:
             write_output(output, done)
-            with rewriting.written_whole(output.removesuffix(".tsv") + KEPT_ENDING) as file:
+            with rewriting.written_whole(output.removesuffix(".tsv") + MODEL_ENDING) as file:
                 method = {} if how is None else {"method": how}
                 file.write(json.dumps(described | method, indent=2).encode() + b"\n")
             os.unlink(path)

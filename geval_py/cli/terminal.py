@@ -258,9 +258,7 @@ class _Drawer(Thread):
             state = {"total": size, "bar_format": "{desc}: {elapsed}" if size is None else None}
             if self._bar is None:
                 tqdm.monitor_interval = 0  # no thread of its own
-                tqdm.set_lock(
-                    self._lock
-                )  # its own lock, in Python, stays locked if an interrupt comes as it is taken
+                tqdm.set_lock(self._lock)  # an interrupt can leave the default one locked
                 self._bar = tqdm(
                     desc=visible(phase.what),
                     file=stream,

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 OUTPUT_FILE = "out.tsv"
 READ_ENDINGS = ".tsv, .jsonl, .parquet and .csv"
 _ANY_FORMAT = "|".join((".tsv", *files.FORMAT_ENDINGS)).replace(".", r"\.")
-_NOT_KEPT = r"(?<!\.mixing\.json)(?<!\.model\.json)"  # what geval mix and geval predict write beside outputs
+COMPANIONS = MODEL_ENDING, MIXING_ENDING = ".model.json", ".mixing.json"  # written beside outputs by predict and mix
+_NOT_KEPT = "".join(f"(?<!{re.escape(ending)})" for ending in COMPANIONS)
 _ANY_COMPRESSION = r"(?:\.(?:xz|gz|bz2|zst))?"
 # An output's name, without the ending of a compression and as a whole, and what tells it from others: model=a,k=3.
 OUTPUT_NAME = rf"(?s)(out(?:-(.*))?(?:{_ANY_FORMAT}){_NOT_KEPT}){_ANY_COMPRESSION}"
@@ -94,7 +95,7 @@ def advice_on_names(names: Iterable[str]) -> str:
     >>> advice_on_names(["expected.tsv", "output.tsv"])
     'output.tsv is not scored; rename it to out-NAME.tsv'
     """
-    for name in sorted(names, key=natural_order):
+    for name in sorted((name for name in names if not name.endswith(COMPANIONS)), key=natural_order):
         whole, ending = files.name_of(name), files.format_ending(name)
         match = re.fullmatch(_MISNAMED, whole)
         if match and (ending or match[1] in ("", ".tsv", ".txt", ".out")):

@@ -28,7 +28,7 @@ from geval_py.errors import (
 from geval_py.reading.config import CONFIG_FILE, Task
 from geval_py.reading.files import ANSWERS_ALONE, File, absolute, name_of, twins_note
 from geval_py.reading.lines import LineReader, decode_lines, first_name, read_lines
-from geval_py.reading.outputs import MIXED, Output
+from geval_py.reading.outputs import MIXED, MIXING_ENDING, Output
 from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS, EvaluationScheme
 from geval_py.reading.splits import Split, answers_in, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, ProgressOf, map_blocks, no_progress
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 SAMPLED_BYTES = 1 << 18  # of an output, by which its lines are judged
 SAMPLED_LINES = 100  # in which the first line far above one is looked for
-KEPT_ENDING = ".mixing.json"  # of the weights beside an output that geval mix wrote
 
 Named: TypeAlias = tuple[EvaluationScheme, Metric]  # a scheme, and its metric
 
@@ -506,7 +505,7 @@ def _notes_on_output(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
 
 def kept_path(path: str) -> str:
     """Return the path of the weights by which an output was mixed."""
-    return name_of(path).removesuffix(".tsv") + KEPT_ENDING
+    return name_of(path).removesuffix(".tsv") + MIXING_ENDING
 
 
 def _notes_on_scores(evaluation: Evaluation, scores: list[Score]) -> Iterator[str]:

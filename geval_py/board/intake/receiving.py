@@ -35,7 +35,7 @@ from geval_py.board.submission import (
     RejectedError,
     digest_of,
 )
-from geval_py.reading.outputs import OUTPUT_NAME, advice_on_names, parse_parameters
+from geval_py.reading.outputs import COMPANIONS, OUTPUT_NAME, advice_on_names, parse_parameters
 from geval_py.reading.splits import HIDDEN_SET, OUT_HEADER_FILE, TRAINING_SET
 from geval_py.text import natural_order, nearest, visible
 
@@ -158,7 +158,7 @@ def select(opened: SubmissionSource, budget: Budget, tests: Sequence[str], varia
 def _stray(name: str, tests: Sequence[str]) -> str:
     """Return where an output belongs that is not in its place, or what it must be called; "" for other files."""
     folder, _, file = name.rpartition("/")
-    if file.startswith(OUT_HEADER_FILE) or file.endswith((".model.json", ".mixing.json")):
+    if file.startswith(OUT_HEADER_FILE) or file.endswith(COMPANIONS):
         return ""
     if folder in tests:
         advice = advice_on_names([file])

@@ -74,8 +74,10 @@ def proxy(port, folder):
             with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", own)).close()
                 break
-        yield own
-        running.terminate()
+        try:
+            yield own
+        finally:
+            running.terminate()
 
 
 class Slow:
