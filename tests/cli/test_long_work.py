@@ -103,7 +103,7 @@ def test_a_long_command_shows_a_bar_and_is_interrupted(words, large):
     os.close(reader)
     new = {path.name for path in large.rglob("*")} - before
     assert new <= {*words.split()}  # what was done just then, if anything
-    assert seconds < 1
+    assert seconds < os.cpu_count()  # a second of all threads
 
 
 def write_texts(folder, lines, words):
@@ -129,7 +129,7 @@ def test_a_slow_metric_is_interrupted(metric, lines, words, tmp_path):
     time.sleep(0.5)
     seconds = interrupt(process)
     os.close(reader)
-    assert seconds < 1
+    assert seconds < os.cpu_count()  # a second of all threads
 
 
 def test_a_bar_is_cleared_before_results(large):
