@@ -9,6 +9,7 @@ import gc
 import signal
 import sys
 from collections.abc import Callable
+from threading import Timer
 from typing import NoReturn
 
 from geval_py.cli import main as run
@@ -23,7 +24,8 @@ def main() -> int:
 
     def interrupt(number: int, _: object) -> NoReturn:
         received.append(number)
-        sys.unraisablehook = lambda _: None  # raised amid a destructor it would be shown, and forgotten
+        # Raised amid a destructor, it would be shown and forgotten: so it is raised again, after the destructor.
+        sys.unraisablehook = lambda _: Timer(0.01, signal.raise_signal, [number]).start()
         if "logging" in sys.modules:  # SQLAlchemy logs, with a traceback, what is raised while it closes a connection
             sys.modules["logging"].disable()
         raise KeyboardInterrupt

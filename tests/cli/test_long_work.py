@@ -99,11 +99,28 @@ def test_a_long_command_shows_a_bar_and_is_interrupted(words, large):
     before = {path.name for path in large.rglob("*")}
     process, reader = on_terminal([sys.executable, "-c", PROGRAM, *words.split()], large)
     assert "00:0" in read_until(reader, "00:0")  # the time of what is done, or of a part of it
-    seconds = interrupt(process)
+    interrupt(process)
     os.close(reader)
     new = {path.name for path in large.rglob("*")} - before
     assert new <= {*words.split()}  # what was done just then, if anything
-    assert seconds < os.cpu_count()  # a second of all threads
+
+
+def test_an_interrupt_amid_a_destructor_is_not_forgotten():
+    program = """\
+import signal, sys, time
+from geval_py import __main__
+class Interrupted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+def run():
+    Interrupted()
+    time.sleep(60)
+    print("done")
+__main__.run = run
+sys.exit(__main__.main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def write_texts(folder, lines, words):
@@ -129,7 +146,7 @@ def test_a_slow_metric_is_interrupted(metric, lines, words, tmp_path):
     time.sleep(0.5)
     seconds = interrupt(process)
     os.close(reader)
-    assert seconds < os.cpu_count()  # a second of all threads
+    assert seconds < 3  # where the rest of the work takes 4 to 16
 
 
 def test_a_bar_is_cleared_before_results(large):
