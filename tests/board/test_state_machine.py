@@ -26,7 +26,7 @@ from samples import change
 from sqlalchemy import select
 
 from geval_py.board.backups import back_up
-from geval_py.board.database.schema import FAILED, REJECTED, Submissions, announcements
+from geval_py.board.database.schema import FAILED, REJECTED, Files, Submissions, announcements
 from geval_py.board.operations import rescoring, submissions
 from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.people import accounts
@@ -417,6 +417,23 @@ def test_a_submission_that_a_rescoring_fails_is_not_scored_by_a_scan_of_the_same
         machine.break_or_mend(jam="score")
         machine.scan(sent=[("Ann", 3, "archive")], again=False, kill=None, inner=("rescore",))
         assert [row.state for row in machine.model.submissions] == ["failed"]
+    finally:
+        world.close()
+
+
+def test_the_files_of_a_failed_submission_stay_when_its_retry_cannot_be_received(tmp_path):
+    world = World(tmp_path, ["board.sqlite", "board.sqlite"], None)
+    machine = type("OnThis", (BoardMachine,), {"world": world, "counts": Counter()})()
+    try:
+        machine.choose_rules(hours=[], quota=0, finals=0, split=True)
+        machine.change_scores(answers=("ant", "bee", "cat", "ant", "bee"), metric="LogLossHashed")
+        machine.scan(sent=[("eve", 7, "folder")], again=True, kill=None, inner=None)
+        machine.break_or_mend(jam="receive")
+        machine.scan(sent=[("bob", 26, "folder")], again=True, kill=None, inner=None)
+        assert [row.state for row in machine.model.submissions] == ["failed", "failed"]
+        with machine.board.reading() as connection:
+            assert connection.execute(select(Files.name)).scalars().all() == ["test-A/out.tsv"]
+        machine.teardown()
     finally:
         world.close()
 

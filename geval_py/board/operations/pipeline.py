@@ -202,11 +202,12 @@ def store(connection: Connection, board: Board, attempt: Attempt, now: datetime)
     details = asdict(parcel.details)
     if row_id:  # its code and its arrival stay: that it failed was not the submitter's fault
         values |= {name: value for name, value in details.items() if value}
-        outputs_of_row = select(Outputs.id).where(Outputs.submission_id == row_id)
-        for table in (scores, schema.disclosures):
-            connection.execute(delete(table).where(table.c.output_id.in_(outputs_of_row)))
-        for table in (outputs, files):
-            connection.execute(delete(table).where(table.c.submission_id == row_id))
+        if parcel.files:  # otherwise those stay that were received before
+            outputs_of_row = select(Outputs.id).where(Outputs.submission_id == row_id)
+            for table in (scores, schema.disclosures):
+                connection.execute(delete(table).where(table.c.output_id.in_(outputs_of_row)))
+            for table in (outputs, files):
+                connection.execute(delete(table).where(table.c.submission_id == row_id))
     else:
         values |= details | {"code": code, "arrived": arrived, "arrived_by": attempt.arrived_by}
         values |= {"name": parcel.name, "source": parcel.source, "state": result.state, "scorer": __version__}
