@@ -163,11 +163,11 @@ def check_output(
     """
     codes = frozenset(rules) - target.pointless
     total = LineFindings(max_places or 1 << 62)
-    work: Any = partial(check_words, target=target, max_places=total.max_places)
+    work: Any = partial(check_words, target=target, total=total)
     if not target.is_of_words:
         from geval_py.checking.text_checks import check_texts
 
-        work = partial(check_texts, target=target, max_places=total.max_places)
+        work = partial(check_texts, target=target, total=total)
     try:
         with (
             lines.LineReader(target.file, header=target.output_header, max_bytes=max_bytes) as outputs,

@@ -9,16 +9,15 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from geval_py.checking import word_checks
-from geval_py.checking.first_lines import other_line_numbers, unread_columns
-from geval_py.checking.order import judge_lines
-from geval_py.checking.places import place_of
+from geval_py.checking.first_lines import faults_of_first_lines
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Rule
-from geval_py.checking.spelling import find_misspelling
+from geval_py.checking.spelling import SAMPLED_LINES
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import LineFindings
 from geval_py.reading import lines, wordprobs
@@ -57,12 +56,11 @@ class Finding:
     """What breaks a rule in an output.
 
     An empty ``summary`` or ``fix`` is the rule's. ``sample`` is the number of first lines that were looked at, where
-    these are not all: the count in the file is estimated from them. ``places`` may be lines of which only those that
-    are shown are taken apart.
+    these are not all: the count in the file is estimated from them.
     """
 
     count: int
-    places: Sequence[Place | tuple[Any, ...]] = ()
+    places: Sequence[Place] = ()
     summary: str = ""
     fix: str = ""
     sample: int = 0
@@ -74,18 +72,13 @@ class Finding:
 
     def problem(self, rule: Rule, output: CheckedOutput) -> Problem:
         """Return what is reported."""
-        places = (
-            place
-            if isinstance(place, Place)
-            else place_of(rule.code, place[1], place[0], *place[2:], bits=output.target.bits)
-            for place in self.places
-        )
         count, number, summary = self.count, output.lines.lines, self.summary or rule.summary
         if 0 < self.sample < number:
             count = round(count / self.sample * number)
             summary += f" (estimated from the first {counted(self.sample, 'line')})"
         share = min(1.0, count / max(1, number))
-        return Problem(rule, output.target.output, count, share, summary, tuple(places), self.fix)
+        places = tuple(self.places[: output.lines.max_places])
+        return Problem(rule, output.target.output, count, share, summary, places, self.fix)
 
 
 Findings: TypeAlias = dict[str, Finding]
@@ -98,8 +91,7 @@ def problems_of(output: CheckedOutput) -> list[Problem]:
         for code, count in output.lines.counts.items()
         if code in RULES_BY_CODE and count
     }
-    uses_answers = any(RULES_BY_CODE[code].needs_answers for code in output.codes)
-    for judge in (*FILE_RULES, *ANSWER_RULES) if uses_answers else FILE_RULES:
+    for judge in FILE_RULES:
         judge(output, findings)
     return [
         findings[rule.code].problem(rule, output)
@@ -173,12 +165,11 @@ def _numbers_far_above_one(output: CheckedOutput, findings: Findings) -> None:
         return
     if 2 * far.count > output.lines.lines and "E119" in output.codes:
         far.summary = wordprobs.far_above_one_note(far.count, output.lines.lines)
-        ((advice, _),) = output.lines.advice.most_common(1)
-        far.fix = f"{advice[0].upper()}{advice[1:]}."
+        ((advice, _),) = Counter(place.message.partition("; ")[2] for place in far.places).most_common(1)
+        far.fix = advice and f"{advice[0].upper()}{advice[1:]}."
     else:
         near = findings.get("W201", Finding(0))
-        places = sorted([*near.places, *far.places], key=lambda place: place[0])[: output.lines.max_places]
-        findings["W201"] = Finding(near.count + far.count, places)
+        findings["W201"] = Finding(near.count + far.count, sorted([*near.places, *far.places]))
         del findings["E119"]
 
 
@@ -191,78 +182,38 @@ def _mixed_scales(output: CheckedOutput, findings: Findings) -> None:
         findings["W213"] = Finding.of_file(", ".join(scales), line=firsts[rarer])
 
 
-def _units(output: CheckedOutput, findings: Findings) -> None:
-    """Find numbers of another unit in the first lines: logarithms to base 2 (W223), and 1 - p (W202)."""
-    counts = output.lines.counts
-    if output.target.is_of_words and ("W202" in findings or counts["logarithms"] or counts["vectors"]):
-        sample = output.lines.texts[: word_checks.SAMPLED_FOR_UNITS]
-        units = word_checks.find_units(sample)
-        if 2 * units["bits"] > len(sample):
-            findings["W223"] = Finding.of_file(RULES_BY_CODE["W223"].summary, count=units["bits"], line=1)
-            findings["W223"].sample = len(sample)
-        if 2 * units["complements"] > len(sample) and "W202" in findings:
-            findings["W202"].fix = "They look like 1 - p, where p is the probability: write p."
-
-
 def _tokens_of_language_models(output: CheckedOutput, findings: Findings) -> None:
     """Find subword marks (W219) and special tokens (W220) in the first lines."""
     if output.target.is_of_words:
         sample = output.lines.texts[: word_checks.SAMPLED_LINES]
         for code, places in word_checks.find_subwords(output.target, sample).items():
-            kept = places[: output.lines.max_places]
-            findings[code] = Finding(len(places), kept, sample=len(sample))
+            if places:
+                findings[code] = Finding(len(places), places, sample=len(sample))
 
 
-def _row_numbers(output: CheckedOutput, findings: Findings) -> None:
-    """Find a column of row numbers in the first lines (W222)."""
-    if output.target.is_of_words:
-        sample = output.lines.texts[: word_checks.SAMPLED_LINES]
-        numbers = [int(match[1]) for text in sample if (match := re.match(r"([0-9]{1,18})\t", text))]
-        start = next(iter(numbers), 0)
-        if len(sample) > 1 and numbers == list(range(start, start + len(sample))):
-            findings["W222"] = Finding.of_file(RULES_BY_CODE["W222"].summary, line=1, count=len(sample))
-            findings["W222"].sample = len(sample)
-
-
-def _spelling(output: CheckedOutput, findings: Findings) -> None:
-    """Find answers of the first lines that are listed only in another spelling (W302)."""
-    target, block = output.target, output.first_block
-    if block is None or not target.is_of_words or not target.words_are_plain or output.lines.lines != output.items:
+def _first_lines(output: CheckedOutput, findings: Findings) -> None:
+    """Find what is wrong with the first lines and, without any problem, a score worse than that of `:1` (W304)."""
+    target, first, lines = output.target, output.first_block, output.lines
+    if first is None or target.is_text:
         return
-    message, fix, places = find_misspelling(block)
-    if message:
-        findings["W302"] = Finding(len(places), places[: output.lines.max_places], message, fix, block.known)
-
-
-def _line_numbers(output: CheckedOutput, findings: Findings) -> None:
-    """Find vectors that were hashed with other seeds than the line numbers (W306)."""
-    block, bits = output.first_block, output.target.bits
-    if output.lines.counts["vectors"] and block is not None and (message := other_line_numbers(block, bits)):
-        findings["W306"] = Finding.of_file(message, count=output.lines.lines)
-
-
-def _columns(output: CheckedOutput, findings: Findings) -> None:
-    """Find columns of the answers that the metric does not compare (W225)."""
-    metric, block = output.target.metric, output.first_block
-    if metric is not None and block is not None and (message := unread_columns(metric, block)):
-        findings["W225"] = Finding.of_file(message)
-
-
-def _places_of_lines(output: CheckedOutput, findings: Findings) -> None:
-    """Find lines that fit other answers (W305), else, without any problem, a score worse than that of `:1` (W304)."""
-    target, loss, answers = output.target, output.lines.loss, output.lines.counts["answers"]
-    if output.first_block is None or not output.first_block.known:
-        return
+    if not any(RULES_BY_CODE[code].needs_answers for code in output.codes):  # a board's time must not depend on them
+        first = first._replace(expected=b"", known=0)
     bits = target.bits if target.is_of_words else None
-    fault, cause = judge_lines(output.first_block, output.items or 0, bits)
+    are_comparable = target.words_are_plain and lines.lines == output.items
+    answers = lines.counts["answers"]
     no_guess = answers * target.bits * math.log(2)
-    if fault:
-        findings["W305"] = Finding.of_file(fault, count=output.lines.lines)
-        return
-    is_worse = no_guess < loss < math.inf and not math.isclose(loss, no_guess)
-    if is_worse and answers >= word_checks.MIN_LINES and findings.keys().isdisjoint(output.codes):
-        message = f"{RULES_BY_CODE['W304'].summary}; {cause}"
-        findings["W304"] = Finding.of_file(message, count=output.lines.lines)
+    for code, message, fix, places in faults_of_first_lines(
+        first, output.items or 0, target.metric, bits, words_are_plain=are_comparable
+    ):
+        if code == "W304":
+            is_worse = no_guess < lines.loss < math.inf and not math.isclose(lines.loss, no_guess)
+            if not is_worse or answers < word_checks.MIN_LINES or not findings.keys().isdisjoint(output.codes):
+                break
+            message = f"{RULES_BY_CODE['W304'].summary}; {message}"
+        findings[code] = Finding.of_file(message, count=lines.lines, fix=fix)
+        if places:
+            sample = min(first.known, SAMPLED_LINES)
+            findings[code] = Finding(len(places), [Place(*place) for place in places], message, fix, sample)
 
 
 FILE_RULES = (
@@ -272,11 +223,9 @@ FILE_RULES = (
     _format_of_the_metric,
     _numbers_far_above_one,
     _mixed_scales,
-    _units,
     _tokens_of_language_models,
-    _row_numbers,
+    _first_lines,  # the last: W304 is of outputs without any other problem
 )
-ANSWER_RULES = _spelling, _columns, _line_numbers, _places_of_lines
 
 
 _QUOTED_FIELD = re.compile(rb'(?m)(?:^|(?<=\t))"[^"]*(?:""[^"]*)*')

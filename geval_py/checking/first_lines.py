@@ -1,46 +1,52 @@
-"""What the first lines of an output show beside its score: a spelling, a unit, columns that are not compared."""
+"""What the first lines of an output show beside its score: their order, a spelling, a unit, columns left out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from math import fsum, log
+from math import e, fsum, isclose, log
 
+from geval_py.checking.order import Fault, judge_lines
 from geval_py.errors import MalformedLineError
-from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import Metric
 
-SAMPLED_BYTES = 1 << 17
+SAMPLED_BYTES, SAMPLED_FOR_UNITS = 1 << 17, 20
+ROUNDING = 0.005  # of the total of a line whose numbers have three digits or more
 MIN_LINES = 5
 SUSPECTED_LINES, MIN_SUSPECTS, MIN_SHARE = 60, 3, 0.15  # lines without their answers; that may have another spelling
 _WORDS, _ENTITY = re.compile(rb"[a-z][a-z0-9]*"), re.compile(rb"&[#a-zA-Z]")
+BASE_TWO = "the numbers look like logarithms to base 2: multiply each by 0.693147 (ln 2)"
 
 
-def fault_of_first_lines(first: Block, metric: Metric, *, words_are_plain: bool) -> str:
-    """Return what is wrong with the first lines, their order aside; "" for nothing.
+def faults_of_first_lines(
+    first: Block, items: int, metric: Metric | None, bits: int | None, *, words_are_plain: bool
+) -> Iterator[Fault]:
+    """Yield what is wrong with the first lines of an output, and last, the likely cause of a bad score (W304).
 
+    It is for some ``items``. ``bits`` are those of the buckets of words, None for a ``metric`` of another task.
     ``words_are_plain``: the metric compares words as they are.
     """
-    if not (metric.is_of_words or metric.has_entries):
-        return unread_columns(metric, first)
-    sample = bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n")[:20]
-    if any(map(_is_of_bits, sample)):  # the rules take as long to import as a small output to score
-        from geval_py.checking.rules import MULTIPLY, RULES_BY_CODE
-        from geval_py.checking.word_checks import find_units
+    order = judge_lines(first, items, bits)
+    if order.code == "W305":
+        yield order
+    if bits is None:
+        if metric is not None and (message := unread_columns(metric, first)):
+            yield Fault("W225", message)
+    else:
+        sample = bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n")[: min(first.lines, SAMPLED_FOR_UNITS)]
+        if 2 * sum(map(_is_of_bits, sample)) > len(sample):
+            yield Fault("W223", BASE_TWO)
+        if message := other_line_numbers(first, bits):
+            yield Fault("W306", message)
+        if words_are_plain and _may_be_misspelt(first):
+            from geval_py.checking.spelling import find_misspelling  # whose modules take long to import
 
-        texts = [str(line, "utf-8", "replace") for line in sample[: first.lines]]
-        if 2 * find_units(texts)["bits"] > len(texts):
-            return f"{RULES_BY_CODE['W223'].summary}: {MULTIPLY}"
-    if fault := other_line_numbers(first, metric.bits or DEFAULT_BITS):
-        return fault
-    if not words_are_plain or not _may_be_misspelt(first):
-        return ""
-    from geval_py.checking.spelling import find_misspelling  # whose modules take long to import
-
-    return find_misspelling(first)[0]
+            yield from find_misspelling(first)
+    if order.code == "W304":
+        yield order
 
 
 def _may_be_misspelt(first: Block) -> bool:
@@ -60,12 +66,13 @@ def _may_be_misspelt(first: Block) -> bool:
 
 
 def _is_of_bits(line: bytes) -> bool:
-    """Return whether the numbers of a line may be logarithms to base 2."""
+    """Return whether the numbers of a line are logarithms to base 2, and not natural ones."""
     try:
-        total = fsum(2.0 ** float(entry.rpartition(b":")[2]) for entry in line.split(b" "))
+        values = [float(entry.rpartition(b":")[2]) for entry in line.split(b" ")]
+        natural, binary = (fsum(base**value for value in values) for base in (e, 2.0))
     except (ValueError, OverflowError):
         return False
-    return abs(total - 1.0) < 0.01
+    return isclose(binary, 1.0, abs_tol=ROUNDING) and not isclose(natural, 1.0, abs_tol=ROUNDING)
 
 
 def other_line_numbers(first: Block, bits: int) -> str:

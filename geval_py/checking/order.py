@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, count, islice
 from math import fsum, hypot, log
+from typing import Any, NamedTuple
 
 from geval_py.errors import MalformedLineError
 from geval_py.scoring.blocks import Block
@@ -27,8 +28,20 @@ OTHER_ORDER = "the lines may have another order than in.tsv, or words unlike the
 MAX_LOSS, LOSS_OF_MISS = 20.0, 2.0  # nats; a greater loss counts as MAX_LOSS
 
 
-def judge_lines(first: Block, items: int, bits: int | None) -> tuple[str, str]:
-    """Return what is wrong with the places of lines ("" for nothing), and the likely cause of a bad score.
+class Fault(NamedTuple):
+    """What is wrong with the first lines: the code of the rule, a sentence, and the remedy if it is not the rule's.
+
+    ``places`` are those of lines, with the fields of a Place; without them, the whole output is at fault.
+    """
+
+    code: str
+    message: str
+    fix: str = ""
+    places: Sequence[tuple[Any, ...]] = ()
+
+
+def judge_lines(first: Block, items: int, bits: int | None) -> Fault:
+    """Return what is wrong with the places of lines (W305) or, if nothing is, the likely cause of a bad score (W304).
 
     The lines are at the beginning of the ``first`` block of an output for some ``items``. ``bits`` are those of the
     buckets of words; without them, a line is right if it is the answer.
@@ -36,10 +49,10 @@ def judge_lines(first: Block, items: int, bits: int | None) -> tuple[str, str]:
     answers = first.expected.split(b"\n")[: first.known]
     texts = bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n")[:-1][: min(SAMPLED_LINES, first.known)]
     if len({*texts}) < 2:  # one guess has no order
-        return "", OTHER_ORDER
+        return Fault("W304", OTHER_ORDER)
     guesses = [text.removesuffix(b":1") for text in texts]
     if bits is not None and len(texts) >= MIN_LINES and guesses == answers[: len(texts)]:
-        return f"the first {len(texts)} lines are the answers themselves", ""
+        return Fault("W305", f"the first {len(texts)} lines are the answers themselves")
 
     def losses(places: Iterable[int]) -> list[float]:
         """Return the losses of lines with the answers at some places, which begin again after the last answer."""
@@ -59,8 +72,9 @@ def judge_lines(first: Block, items: int, bits: int | None) -> tuple[str, str]:
             for fault, places in _wrong_orders(items):
                 moved = losses(places)
                 if _are_clearly_less(moved, own) and _are_clearly_less(moved, far, MIN_DEVIATIONS_IN_ORDER):
-                    return fault, ""
-    return _repetition(texts, answers[: len(texts)]), cause
+                    return Fault("W305", fault)
+    repetition = _repetition(texts, answers[: len(texts)])
+    return Fault("W305", repetition) if repetition else Fault("W304", cause)
 
 
 def _are_clearly_less(losses: Sequence[float], others: Sequence[float], deviations: float = MIN_DEVIATIONS) -> bool:

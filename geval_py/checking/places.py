@@ -21,8 +21,8 @@ NAMES = {
 }
 
 
-def place_of(code: str, text: str, line: int, *more: Any, bits: int = schemes.DEFAULT_BITS) -> Place:
-    """Return the place of a rule's problem on a line; ``more`` is what was found there, such as the expected word.
+def place_of(code: str, text: str, line: int, *details: Any, bits: int = schemes.DEFAULT_BITS) -> Place:
+    """Return the place of a rule's problem on a line; ``details`` are what was found, such as the expected word.
 
     On a very long line, it is the beginning. A malformed line is parsed whatever its length, because its error stops
     the scoring too, with the same place.
@@ -42,25 +42,22 @@ def place_of(code: str, text: str, line: int, *more: Any, bits: int = schemes.DE
         return Place(line, error.column, error.token, message, error.text)
     if len(text) > MAX_LINE:
         return Place(line, 1, "", f"{rule.summary} (the line has {len(text)} characters, too many to say where)")
-    column, token, message = more if code == "E117" else _point(code, text, *(one for one in more if one is not None))
-    return Place(line, column, token, message, text)
-
-
-def place_of_numbers(text: str, line: int) -> tuple[Place, str]:
-    """Return the place of the first number that is no probability, on a line far above one, and advice on them."""
-    if len(text) > MAX_LINE:
-        return place_of("E119", text, line), RULES_BY_CODE["E119"].fix
+    if code == "E117":
+        column, token, message = details
+        return Place(line, column, token, message, text)
+    if code != "E119":
+        return Place(line, *_point(code, text, *details), text)
     written = wordprobs.parse_line(text, line)
-    advice = wordprobs.number_advice(written.words, written.values)
     column, token, message = 1, "", "the exponentials of these logarithms total far more than 1"
     if max(written.values) > 0.0 and written.words is not None:
-        column, token, message = _point_at_entry("E119", text)
-    return Place(line, column, token, f"{message}; {advice}", text), advice
+        column, token, message = _point_at_entry(code, text)
+    advice = wordprobs.number_advice(written.words, written.values)
+    return Place(line, column, token, f"{message}; {advice}", text)
 
 
 def odd_character_in(text: str) -> re.Match[str] | None:
-    """Find the first odd character; a TAB only if it does not look like a separator of entries."""
-    looks_split = any(":" in token and re.search("[0-9]\t", token) for token in text.split(" "))
+    """Find the first odd character; a TAB only if no entry stands before it, from which it seems to separate."""
+    looks_split = re.search(r":[^ ]*[0-9]\t", text)
     return re.search(ODD_CHARACTER.replace("\t", "") if looks_split else ODD_CHARACTER, text)
 
 

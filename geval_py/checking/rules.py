@@ -84,7 +84,6 @@ class Problem:
     fix: str = ""
 
 
-MULTIPLY = "multiply each number by 0.693147 (ln 2)"
 RULES = (
     Rule(
         "E101", "missing-output", "there is no output, or it cannot be read",
@@ -200,7 +199,7 @@ RULES = (
         "W202", "sum-above-one", "the probabilities sum to more than one, and rounding does not explain it",
         "GEval divides the line by its sum without a message. Rounding explains half a unit in the last place of "
         "each number with decimals, and 1e-8 for the sum.",
-        "Divide by the sum before writing.",
+        "Divide by the sum before writing. If the numbers are 1 - p, write the probabilities p.",
         has=kernel.ABOVE_ONE, lacks=kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR,
     ),
     Rule(
@@ -239,9 +238,10 @@ RULES = (
         has=kernel.ZERO_ENTRY, lacks=kernel.LOGARITHMS,
     ),
     Rule(
-        "W208", "odd-character", "a word contains a no-break space, a control character or a byte order mark",
-        "The character is part of the word, so the word does not match the same word without it.",
-        "Use word.strip() in Python, and remove such characters inside words.",
+        "W208", "odd-character", "a word contains a TAB, a no-break space, a control character or a byte order mark",
+        "The character is part of the word, so the word does not match the same word without it. pandas writes the "
+        "index as a column: a number and a TAB.",
+        "Use word.strip() in Python, and remove such characters inside words; write index=False in pandas' to_csv.",
     ),
     Rule(
         "W209", "wrong-separator", "two entries seem to be separated by a comma, a semicolon, a bar or a TAB",
@@ -303,15 +303,10 @@ RULES = (
         "Leave special tokens out, and add their probability to the rest.",
     ),
     Rule(
-        "W222", "row-numbers", "each line begins with its number and a TAB",
-        "pandas writes the index as a column, and GEval reads both columns as the first word.",
-        "Write index=False in pandas' to_csv.",
-    ),
-    Rule(
         "W223", "base-two", "the numbers look like logarithms to base 2",
         "GEval reads them as natural logarithms. The probabilities then sum to less than 1, and are divided by "
         "their sum. A vector of them can even have a better score than it should.",
-        f"{MULTIPLY.capitalize()}.",
+        "Multiply each number by 0.693147 (ln 2).",
     ),
     Rule(
         "W224", "wrong-number-of-tags", "a line has another number of tags than its answer",

@@ -10,18 +10,16 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from html.entities import codepoint2name
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
+from geval_py.checking.order import Fault
 from geval_py.scoring.blocks import Block
 from geval_py.text import shorten, visible
-
-if TYPE_CHECKING:
-    from geval_py.checking.rules import Place
 
 SAMPLED_LINES, SAMPLED_BYTES = 200, 1 << 18
 MIN_LINES = 3  # that have the other spelling
@@ -124,11 +122,8 @@ def _other_spellings(answer: str) -> tuple[tuple[int, str], ...]:
     return tuple((number, spelling) for number, spelling in spellings if spelling not in (answer, ""))
 
 
-def find_misspelling(first: Block) -> tuple[str, str, list[Place]]:
-    """Find the folding by which most answers of the first lines are listed, and hardly any as they are.
-
-    Return what is said of it ("" for none), the remedy, and the places of the lines.
-    """
+def find_misspelling(first: Block) -> Iterator[Fault]:
+    """Yield the folding by which most answers of the first lines are listed, and hardly any as they are (W302)."""
     answers = str(first.expected, "utf-8", "replace").split("\n")[: first.known]
     texts = str(bytes(first.outputs[:SAMPLED_BYTES]), "utf-8", "replace").split("\n")[:-1]
     rows = list(islice(zip(texts, answers, strict=False), SAMPLED_LINES))
@@ -143,16 +138,11 @@ def find_misspelling(first: Block) -> tuple[str, str, list[Place]]:
             if (start := entries.find(f" {spelling}:")) >= 0:
                 wanted = f"`{visible(shorten(answer))}` is expected; this is another word"
                 places[variant].append((line, start + 1, spelling, wanted, text))
-    if max(map(len, places)) < MIN_LINES:
-        return "", "", []
     right = Counter(variant for answer in listed for variant, _ in _other_spellings(answer))  # though it is different
     variant = max(range(len(_VARIANTS)), key=lambda variant: len(places[variant]) - right[variant])
     (folding, _), misspelt = _VARIANTS[variant], places[variant]
-    if len(misspelt) < max(MIN_LINES, MIN_SHARE * len(rows) * folding.is_word, MIN_RATIO * right[variant]):
-        return "", "", []
-    from geval_py.checking.rules import Place  # whose table takes as long to import as a small output to score
-
-    line, _, spelling, *_ = misspelt[0]
-    pair = f"`{visible(shorten(spelling))}` for `{visible(shorten(rows[line - 1][1]))}`"
-    message = f"{len(misspelt)} of the first {len(rows)} answers are listed only {folding.name}, such as {pair}"
-    return message, folding.fix, [Place(*place) for place in misspelt]
+    if len(misspelt) >= max(MIN_LINES, MIN_SHARE * len(rows) * folding.is_word, MIN_RATIO * right[variant]):
+        line, _, spelling, *_ = misspelt[0]
+        pair = f"`{visible(shorten(spelling))}` for `{visible(shorten(rows[line - 1][1]))}`"
+        message = f"{len(misspelt)} of the first {len(rows)} answers are listed only {folding.name}, such as {pair}"
+        yield Fault("W302", message, folding.fix, misspelt)

@@ -11,9 +11,9 @@ from geval_py.scoring.metrics.tags import token_hits
 from geval_py.text import split_words, strip_spaces
 
 
-def check_texts(block: Block, target: Target, max_places: int) -> LineFindings:
-    """Check lines as the target's metric reads them, or as any text if that is not known."""
-    findings = LineFindings(max_places)
+def check_texts(block: Block, target: Target, total: LineFindings) -> LineFindings:
+    """Check lines as the target's metric reads them, or as any text; ``total`` is what was found in lines before."""
+    findings = LineFindings(total.max_places, before=total.places)
     metric = target.metric
     prepare = target.preparation or str
     lines = BlockLines(block)

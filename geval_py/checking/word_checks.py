@@ -14,24 +14,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Mapping, Sequence, Sized
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
-from math import exp, fsum, inf, isclose
+from itertools import chain, islice
+from math import fsum, inf
 from typing import Any
 
 from geval_py.checking import places
 from geval_py.checking.rules import FLAG_RULES, Place
 from geval_py.checking.targets import Target
-from geval_py.errors import DataError, MalformedLineError
+from geval_py.errors import DataError
 from geval_py.reading.lines import decode_lines, is_utf8, read_lines
 from geval_py.reading.schemes import DEFAULT_BITS
-from geval_py.reading.wordprobs import REST, are_probabilities, parse_line
 from geval_py.scoring import kernel
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
-from geval_py.text import shorten, visible
 
 # Lines that do not show whether their author writes probabilities or logarithms; a vector always holds logarithms.
 NO_CHOICE_OF_SCALE = (
@@ -52,9 +51,6 @@ _ODD_BYTES = (
 )
 _SPACE = re.compile(b" ")
 
-SAMPLED_FOR_UNITS = 20  # lines
-ROUNDING = 0.005  # of the total of a line whose numbers have three digits or more
-
 # Tokens of language models
 
 SAMPLED_LINES = 1000
@@ -67,9 +63,12 @@ MIN_LINES = 5
 LINE_SHARE = 0.1  # of the lines must have a mark; fewer may be words of the language
 KNOWN_SHARE = 0.01  # of the answers' words with a mark, which is then the language's, as Ġ is Maltese
 MARKS = ("Ġ", "▁", "##", "@@", "</w>")
-_MARKED = re.compile(r"(?:(?<=\n)|(?<= ))(?:##|▁|Ġ)(?=\w)|(?<=\w)(?:@@|</w>)(?=:[^: ]*[ \n])")
-_SPECIAL = re.compile(
-    "(?:(?<=\n)|(?<= ))(" + "|".join(map(re.escape, SPECIAL_TOKENS + STAND_INS)) + r")(?=:[^: ]*[ \n])"
+MARK = "a mark of a subword tokenizer, and is taken for a part of the word"
+SPECIAL = "a special token or markup of a language model, and is taken for a word"
+_END = r"(?=:[^: ]*(?: |$))"  # of a word
+_TOKENS = re.compile(
+    rf"(?:^|(?<= ))(?:(?:##|▁|Ġ)(?=\w)|(?:{'|'.join(map(re.escape, SPECIAL_TOKENS + STAND_INS))}){_END})"
+    rf"|(?<=\w)(?:@@|</w>){_END}"
 )
 
 
@@ -79,31 +78,32 @@ class LineFindings:
 
     ``counts`` has the number of lines that break a rule, by its code, and other facts, by their names: "binary" if
     no line of the file's head is text, and the lines of "probabilities" and of "logarithms", whose first lines have
-    the numbers in ``firsts``. ``places`` holds the first ``max_places`` lines: number, text, and what else the rule's
-    function of places takes. ``texts`` are the lines of the file's head; ``advice`` is that on the numbers of the
-    lines that are the places of E119. ``loss`` is the sum of the lines that have an answer, in nats. ``bits`` are
-    those of the buckets.
+    the numbers in ``firsts``. ``places`` holds the first ``max_places`` places of each rule. ``texts`` are the lines
+    of the file's head. ``loss`` is the sum of the lines that have an answer, in nats. ``bits`` are those of the
+    buckets, ``before`` are the places in the lines before, which need no more.
     """
 
     max_places: int
     bits: int = DEFAULT_BITS
+    before: Mapping[str, Sized] = field(default_factory=dict)
     lines: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    places: dict[str, list[tuple[Any, ...] | Place]] = field(default_factory=dict)
+    places: dict[str, list[Place]] = field(default_factory=dict)
     firsts: dict[str, int] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
-    advice: Counter[str] = field(default_factory=Counter)
     loss: float = 0.0
 
-    def add(self, name: str, lines: BlockLines, index: int, *more: object, count: int = 1, code: str = "") -> None:
-        """Count lines by the code of a rule, or another name; keep one as a place of the rule, if one is wanted."""
-        self.counts[name] += count
-        kept = self.places.setdefault(name, [])
-        if len(kept) < self.max_places:
-            text, line = lines.text(index), lines.block.first_line + index
-            is_long = len(text) > places.MAX_LINE
-            place = (line, text, *more)
-            kept.append(places.place_of(code or name, text, line, *more, bits=self.bits) if is_long else place)
+    def add(self, code: str, lines: BlockLines, index: int, *details: Any) -> None:
+        """Count a line that breaks a rule, and keep its place, if it is wanted."""
+        self.counts[code] += 1
+        self.keep(code, lines, index, *details)
+
+    def keep(self, code: str, lines: BlockLines, index: int, *details: Any) -> None:
+        """Keep a line as a place of a rule, unless there are enough."""
+        kept = self.places.setdefault(code, [])
+        if len(kept) + len(self.before.get(code, ())) < self.max_places:
+            line = lines.block.first_line + index
+            kept.append(places.place_of(code, lines.text(index), line, *details, bits=self.bits))
 
     def extend(self, later: LineFindings) -> None:
         """Add what was found in the next lines."""
@@ -114,7 +114,6 @@ class LineFindings:
             mine += kept[: self.max_places - len(mine)]
         self.firsts = later.firsts | self.firsts
         self.texts += later.texts
-        self.advice.update(later.advice)
         self.loss += later.loss
 
 
@@ -148,9 +147,9 @@ def begin_block(lines: BlockLines, findings: LineFindings, *, all_malformed: boo
         findings.counts["binary"] = all_malformed and b"\0" in bytes(block.outputs)
 
 
-def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
-    """Check lines of distributions over words."""
-    findings = LineFindings(max_places, target.bits)
+def check_words(block: Block, target: Target, total: LineFindings) -> LineFindings:
+    """Check lines of distributions over words; ``total`` is what was found in lines before them."""
+    findings = LineFindings(total.max_places, target.bits, total.places)
     losses, flags = backends.score_lines(block.outputs, block.expected, target.bits, block.first_line)
     kinds = Counter(flags)  # the number of lines with each combination of flags
     present = 0
@@ -168,14 +167,8 @@ def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
         if breaking:
             findings.counts[rule.code] += sum(kinds[kind] for kind in breaking)
             indices = (index for index, kind in enumerate(flags) if kind in breaking)
-            for index in islice(indices, max_places - len(findings.places.get(rule.code, ()))):
-                if rule.code == "E119":
-                    place, advice = places.place_of_numbers(lines.text(index), block.first_line + index)
-                    findings.places.setdefault("E119", []).append(place)
-                    findings.advice[advice] += 1
-                else:
-                    findings.add(rule.code, lines, index, count=0)
-    findings.counts["vectors"] = bool(present & kernel.VECTOR)
+            for index in islice(indices, total.max_places):
+                findings.keep(rule.code, lines, index)
     if target.reader is not None and present & kernel.VECTOR:
         for index in _with_flag(flags, kernel.VECTOR):
             message = f"{target.reader.name} compares words, which a vector of buckets does not have; "
@@ -205,11 +198,6 @@ def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
     return findings
 
 
-def words_of(text: str) -> list[str]:
-    """Return the words of a line's entries: what is before the last colon of each."""
-    return [token.rpartition(":")[0] for token in text.split(" ")]
-
-
 def _with_flag(flags: Sequence[int], flag: int) -> list[int]:
     return [index for index, kind in enumerate(flags) if kind & flag]
 
@@ -224,79 +212,36 @@ def _check_answers(losses: Sequence[float], lines: BlockLines, findings: LineFin
                 findings.add("W301", lines, index, word)
 
 
-# Numbers in another unit
-
-
-def find_units(texts: Sequence[str]) -> Counter[str]:
-    """Count the vectors and the lines with a rest that look like logarithms to base 2, and the lines like 1 - p."""
-    units: Counter[str] = Counter()
-    for line, text in enumerate(texts, 1):
-        try:
-            parsed = parse_line(text, line)
-        except MalformedLineError:
-            continue
-        words, values = parsed.words, parsed.values
-        is_whole = words is None or REST in words
-        if words is not None and are_probabilities(values):
-            units["complements"] += len(words) > 2 and isclose(fsum(values), len(words) - 1, abs_tol=ROUNDING)
-        elif is_whole and max(values) <= 0.0 and not isclose(fsum(map(exp, values)), 1.0, abs_tol=ROUNDING):
-            units["bits"] += isclose(fsum(2.0**value for value in values), 1.0, abs_tol=ROUNDING)
-    return units
-
-
 # Tokens of language models, written as words
 
 
 def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, list[Place]]:
     """Return the places of subword marks (W219) and of special tokens (W220), one for each line that has some.
 
-    ``texts`` are the first lines of the output. Marks and tokens that are the language's own are no problem: the
-    words of the answers, or of the training set, have them too.
+    ``texts`` are the first lines of the output. Tokens that are the language's own are no problem: words of the
+    answers, or of the training set, begin or end with them.
     """
-    marked: dict[str, list[Place]] = {mark: [] for mark in MARKS}
-    special: list[Place] = []
+    places_of: dict[str, list[Place]] = {}
     for line, text in enumerate(texts, 1):
-        if any(mark in text for mark in MARKS):
-            matches = [*_MARKED.finditer(f"\n{text}\n")]
-            for mark, start in {match[0]: match.start() - 1 for match in reversed(matches)}.items():
-                begin = text.rfind(" ", 0, start) + 1
-                token = text[begin:].partition(" ")[0]
-                word = visible(shorten(token.rpartition(":")[0]))
-                message = f"`{word}` has the mark `{mark}` of a subword tokenizer, which is a part of the word"
-                marked[mark].append(Place(line, begin + 1, token, message, text))
-        if re.search(r"[]>*`\"R]:", text):
-            for match in _SPECIAL.finditer(f"\n{text}\n"):
-                message = f"`{match[1]}` is a special token or markup of a language model, and is taken for a word"
-                special.append(Place(line, match.start(), match[1], message, text))
-    uses = Counter(place.token for place in special)
-    special = [place for place in special if place.token not in STAND_INS or 2 * uses[place.token] > len(texts)]
-    least = max(MIN_LINES, LINE_SHARE * len(texts))
-    marks = [mark for mark, kept in marked.items() if len(kept) >= least]
-    tokens = {place.token for place in special}
-    of_language = _of_language(target, marks, tokens) if marks or tokens else set()
-    marks = [mark for mark in marks if mark not in of_language]
-    results: dict[str, list[Place]] = {}
-    if marks:
-        results["W219"] = max((marked[mark] for mark in marks), key=len)
-    firsts = {place.line: place for place in reversed(special) if place.token not in of_language}
-    if firsts:
-        results["W220"] = list(reversed(firsts.values()))
-    return results
-
-
-def _of_language(target: Target, marks: Sequence[str], tokens: Container[str]) -> set[str]:
-    """Return the marks and the tokens that the words of the answers, or of the training set, have too."""
+        columns = {match[0]: match.start() + 1 for match in reversed([*_TOKENS.finditer(text)])}
+        for token, column in columns.items():
+            message = f"`{token}` is {MARK if token in MARKS else SPECIAL}"
+            places_of.setdefault(token, []).append(Place(line, column, token, message, text))
+    least = dict.fromkeys(MARKS, max(MIN_LINES, LINE_SHARE * len(texts))) | dict.fromkeys(
+        STAND_INS, len(texts) // 2 + 1
+    )
+    frequent = {token for token, places in places_of.items() if len(places) >= least.get(token, 1)}
     counts: Counter[str] = Counter()
-    shared: set[str] = set()
     lines = 0
-    for file in filter(None, (target.training, target.expected if target.words_are_plain else None)):
-        try:
+    files = (target.training, target.expected if target.words_are_plain else None)
+    for file in filter(None, files) if frequent else ():
+        with suppress(DataError):
             for word in read_lines(file, header=target.output_header):
                 lines += 1
-                if word in tokens:
-                    shared.add(word)
-                for mark in marks:
-                    counts[mark] += word != mark and (word.startswith(mark) or word.endswith(mark))
-        except DataError:
-            continue
-    return shared | {mark for mark in marks if counts[mark] > KNOWN_SHARE * lines}
+                counts.update(token for token in frequent if word.startswith(token) or word.endswith(token))
+    firsts: dict[tuple[str, int], Place] = {}  # by the rule and the line
+    for place in sorted(chain.from_iterable(map(places_of.__getitem__, frequent)), reverse=True):
+        is_mark = place.token in MARKS
+        if counts[place.token] <= is_mark * KNOWN_SHARE * lines:
+            firsts["W219" if is_mark else "W220", place.line] = place
+    return {code: sorted(place for (rule, _), place in firsts.items() if rule == code) for code in ("W219", "W220")}

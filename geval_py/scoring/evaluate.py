@@ -191,15 +191,14 @@ def score_output(
 
 def _judge(first: Block, lines: int, plans: Sequence[MetricPlan]) -> tuple[str, str]:
     """Return what is wrong with the first lines of an output, and the likely cause of a bad score; "" for nothing."""
-    from geval_py.checking.first_lines import fault_of_first_lines
-    from geval_py.checking.order import judge_lines
+    from geval_py.checking.first_lines import faults_of_first_lines
 
     of_words = [plan for plan in plans if plan.metric.is_of_words or plan.metric.has_entries]
     bits = next((plan.metric.bits or DEFAULT_BITS for plan in of_words), None)
-    fault, cause = judge_lines(first, lines, bits)
     main = (of_words or plans)[0]
     words_are_plain = not main.scheme.text_flags
-    return fault or fault_of_first_lines(first, main.metric, words_are_plain=words_are_plain), cause
+    fault = next(faults_of_first_lines(first, lines, main.metric, bits, words_are_plain=words_are_plain))
+    return ("", fault.message) if fault.code == "W304" else (fault.message, "")
 
 
 def _reads_input(split: Split, plans: Sequence[MetricPlan], selections: Iterable[SelectedLines]) -> bool:

@@ -48,7 +48,7 @@ def test_vectors_that_are_right(submission, capsys):
     assert (problems(), note(capsys)) == ({}, "")
 
 
-BASE_2 = "the numbers look like logarithms to base 2"
+BASE_2 = "the numbers look like logarithms to base 2: multiply each by 0.693147 (ln 2)"
 FAR = "8 of 8 lines have numbers that are neither probabilities nor their logarithms"
 UNITS = {  # of the vector: the rule, its summary, its fix
     "base 2": (lambda value: value / log(2), "W223", BASE_2, "multiply each number by 0.693147 (ln 2)"),
@@ -68,7 +68,7 @@ def test_the_unit_of_a_vector(unit, code, summary, fix, submission, capsys):
     assert set(problems()) == {code}
     problem = problems()[code]
     assert (problem.summary, (problem.fix or problem.rule.fix).lower()) == (summary, f"{fix}.".lower())
-    assert note(capsys) == f"{summary}{': ' if code == 'W223' else '; '}{fix}"
+    assert note(capsys) == (summary if code == "W223" else f"{summary}; {fix}")
 
 
 SEEDS = {

@@ -116,7 +116,7 @@ def test_one_line_in_twenty_if_the_spelling_may_be_a_word(word, spell, others, f
 def test_two_lines_in_a_thousand_are_enough_of_a_spelling_that_is_no_word(submission):
     submission(lambda word: word.replace("&", "&amp;"), ["AT&T"] * 3 + ["1990"] * 400, 1)
     (problem,) = misspellings()
-    assert (problem.count, problem.share) == (3, 3 / 403)
+    assert (problem.count, problem.share) == (6, 6 / 403)  # of the first 200 lines, 3
 
 
 @pytest.mark.parametrize("metric", ["PerplexityHashed:l", "BLEU", "LogLossHashed"])
