@@ -120,7 +120,7 @@ def main() -> None:
         words = [lmplz, "-o", "5", "-S", "1G", "--text", "text.txt", "--arpa", "lmplz.arpa"]
         command("lmplz -o 5 -S 1G, with the ARPA file", words, folder, times)
     command("geval lm perplexity", [str(GEVAL), "lm", "perplexity", "text.arpa", "text.txt"], folder, times)
-    baseline = [str(GEVAL), "baseline", "-t", "dev-0", "--force", "--no-cache"]
+    baseline = [str(GEVAL), "baseline", "-t", "dev-0", "--force"]
     command("geval baseline, training included", baseline, folder, times)
     measure_steps(folder, tokens)
 

@@ -111,7 +111,6 @@ class Session:
             cwd=self._folder,
             env={
                 **os.environ,
-                "GEVAL_CACHE": str(self._first / "cache"),
                 "PATH": os.pathsep.join([str(self._commands), str(BIN), os.environ["PATH"]]),
                 "PYTHONUNBUFFERED": "1",
             },

@@ -44,11 +44,9 @@ SIGNATURES = {
     "reading.challenge.DataSet.to_frame": "(self, *, unescape=False)",
     "NgramModel.train": "(texts, order=5, *, prune=(), vocabulary=None, discount_fallback=False, interpolate_unigrams=True, vocab_pad=0, exact_discounts=False, skip_symbols=False, counts=None, sentence_marks=True)",
     "NgramModel.load": "(path)",
-    "NgramModel.mix": "(models, weights=None, *, on=None)",
     "NgramModel.save": "(self, path)",
     "NgramModel.next_words": "(self, context='', k=10, bos=None)",
     "NgramModel.score": "(self, words, bos=True, eos=True)",
-    "NgramModel.full_scores": "(self, words, bos=True, eos=True)",
     "NgramModel.surprisals": "(self, words, bos=None, eos=False)",
     "NgramModel.text_surprisals": "(self, texts, bos=None, eos=False)",
     "NgramModel.score_texts": "(self, texts, bos=True, eos=True)",
@@ -67,7 +65,7 @@ MEMBERS = {
     "scoring.scores.Score": {"direction", "error", "interval", "name", "to_dict", "unit", "value"},
     "Metric": {"__add__", "__len__", "compute", "losses", "predictions", "reset", "update"},
     "NgramModel": {
-        "load", "mix", "next_words", "perplexity", "save", "score", "score_texts", "surprisals", "train", "vocabulary",
+        "load", "next_words", "perplexity", "save", "score", "score_texts", "surprisals", "train", "vocabulary",
     },
     "modelling.ngram_model.TextScore": {
         "logs", "known_logs", "oov", "tokens", "perplexity_including_oov", "perplexity_excluding_oov", "intervals",

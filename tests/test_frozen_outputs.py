@@ -78,7 +78,6 @@ ONCE = {
     "report": f"report {GAZETTE} -o {BIGRAM} -o {UNIGRAM} --html report.html",
     "compare-caption": f"compare {GAZETTE} --samples 500 --baseline unigram --name bigram=Ours_2 {CAPTION}",
     "features-caption": f"{GAZETTE} -o {BIGRAM} -w --top 2 {CAPTION}",
-    "lm-info": "lm info words.arpa",
     "lm-perplexity": "lm perplexity words.arpa text.txt",
     "baseline": f"baseline ngram-both {MADE}",
     "predict": f"predict --model arpa:words.arpa {MADE} -o out-predicted.tsv --limit 5",
@@ -88,7 +87,7 @@ ONCE = {
         f"help-{words.replace(' ', '-')}": f"{words} --help"
         for words in (
             "compare", "report", "check", "tune", "mix", "predict", "luck", "calibration", "sample", "convert",
-            "baseline", "lm", "lm train", "lm perplexity", "lm info", "lm surprisal", "challenge",
+            "baseline", "lm", "lm train", "lm perplexity", "lm surprisal", "challenge",
             "challenge make", "challenge split", "challenge leaks", "board", "board init", "board add", "board scan",
             "board show", "board status", "board site", "board backup", "board rescore", "board serve", "submit",
         )

@@ -1,9 +1,8 @@
-"""``geval lm``: train n-gram language models, describe and mix them, score texts, and predict next words."""
+"""``geval lm``: train n-gram language models, and compute perplexities and surprisals of texts."""
 
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import re
 import sys
@@ -28,7 +27,7 @@ from geval_py.cli.commands import (
 )
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import Interval
-from geval_py.modelling import arpa, backoff, columns, corpus, estimation, kenlm_models, ngram_model, passages
+from geval_py.modelling import arpa, backoff, columns, corpus, estimation, ngram_model, passages
 from geval_py.modelling.texts import TextBlock, blocks_of_files, prepared, text_blocks
 from geval_py.reading import compression, config, files, rewriting
 from geval_py.reading.challenge import Challenge
@@ -43,24 +42,21 @@ if TYPE_CHECKING:
 
 group(
     "lm",
-    "Train n-gram language models, compute the perplexity of texts, and predict next words.",
+    "Train n-gram language models, and compute the perplexity of texts and the surprisal of their words.",
     """\
   geval lm train -o 3 text.txt --arpa text.arpa
   geval lm perplexity text.arpa other.txt
-  geval lm next text.arpa "in the"
   geval lm surprisal text.arpa other.txt
-  geval lm mix text.arpa old.arpa --on other.txt
   geval lm train --help                what a command does, and its options
 """,
 )
 DEFAULT_ORDER = 5
 ROWS_LOOKED_AT = 100
-MODEL_HELP = "a model: an ARPA file, which may be compressed, or a binary file of KenLM"
+MODEL_HELP = (
+    "a model: an ARPA file, which may be compressed; or gguf:FILE, hf:NAME or openai:URL#MODEL, as in geval predict"
+)
 TEXT_HELP = "a text with one sentence per line, which may be compressed (-: standard input)"
 TOKENIZER_HELP = f"split lines into tokens: {', '.join(TOKENIZERS)}"
-MIXTURE_HELP = f"{MODEL_HELP}; or a mixture with its weights, such as a.arpa@0.7+b.arpa@0.3"
-_NUMBER = r"[0-9]{0,9}\.?[0-9]{1,17}"
-WEIGHT = config.argument_type(config.matched(_NUMBER, "a weight, a number from 0 to 1", float))
 DISCOUNT = config.argument_type(
     config.matched(r"0*([0-2](\.[0-9]{1,9})?|3(\.0{1,9})?)", "a discount, a number from 0 to 3", float)
 )
@@ -87,7 +83,6 @@ def _text_options(default: str) -> tuple[OptionAdder, ...]:
         ),
         table_options(test_name=f"with --challenge: the set that is read (default: {default})"),
         *CONTEXTS,
-        switch("--split-sentences", help="also end a sentence after . ? or ! before white space"),
         table_options(tokenizer=TOKENIZER_HELP),
     )
 
@@ -103,7 +98,7 @@ def _blocks(args: argparse.Namespace, default: str) -> Iterator[TextBlock]:
         raise UsageError(message="-t, --left and --right go with --challenge")
     else:
         blocks = _noted(blocks_of_files(args.texts or [files.STANDARD_INPUT]))
-    return prepared(blocks, args.tokenizer, sentences=args.split_sentences)
+    return prepared(blocks, args.tokenizer)
 
 
 def _noted(blocks: Iterator[TextBlock]) -> Iterator[TextBlock]:
@@ -172,7 +167,6 @@ def run_train(args: argparse.Namespace) -> None:
     if args.arpa is None and sys.stdout.isatty():
         raise UsageError(message="the file for the model is missing: --arpa FILE (-: standard output)")
     args.arpa = args.arpa or files.STANDARD_INPUT
-    arpa.check_ending(args.arpa)
     how = _estimation(args)
     folder = None if args.arpa == files.STANDARD_INPUT else os.path.dirname(args.arpa) or "."
     model: backoff.BackoffModel | estimation.Estimated
@@ -253,7 +247,7 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
 """,
     option(
         "model", nargs="?", metavar="MODEL",
-        help=f"{MIXTURE_HELP}; or gguf:FILE, hf:NAME or openai:URL#MODEL, as in geval predict",
+        help=MODEL_HELP,
     ),
     *_text_options(config.DEFAULT_TEST),
     option(
@@ -285,7 +279,7 @@ def run_perplexity(args: argparse.Namespace) -> None:
         raise UsageError(message="--sentences has neither intervals nor another format")
     blocks = _blocks(args, config.DEFAULT_TEST)
     resampled: Callable[..., Sequence[Interval]]
-    model = _any_model(args.model)
+    model = _opened(args.model)
     if not isinstance(model, ngram_model.NgramModel):
         if not args.marks:
             raise UsageError(message="--no-sentence-marks is for n-gram models")
@@ -301,8 +295,7 @@ def run_perplexity(args: argparse.Namespace) -> None:
         resampled, shown = score.intervals, partial(ngram_model.perplexity_shown, score)
         unknown = int(score.oov.sum())
         if unknown:
-            has_unknown = not any(b"<unk>" in part.missing for part in model.parts)
-            convention = ", with the probability of <unk>" if has_unknown else ""
+            convention = "" if b"<unk>" in model.model.missing else ", with the probability of <unk>"
             terminal.note(f"{unknown} of {score.tokens.sum()} tokens are OOVs{convention}")
     if args.sentences:
         columns = [Column("log10", write=partial(numbers.score_text, precision=args.precision)), Column(column)]
@@ -324,97 +317,13 @@ def _texts(blocks: Iterator[TextBlock], *, whole: bool) -> Iterator[str]:
 
 
 @command(
-    "lm count",
-    "Show how often n-grams occur in a text, and their share of the n-grams with the same words before the last one.",
-    """\
-  geval lm count text.txt "in the"
-""",
-    option("text", nargs="?", metavar="TEXT", help=TEXT_HELP),
-    option("ngrams", nargs="*", metavar="NGRAM", help="one or more words, separated by spaces"),
-    table_options("precision", tokenizer=TOKENIZER_HELP),
-)  # fmt: skip
-def run_count(args: argparse.Namespace) -> None:
-    """Run the command; raises GevalError."""
-    lines = (("", 1, ngram.encode(errors="surrogateescape") + b"\n") for ngram in args.ngrams)
-    split = (corpus.split_as_lmplz(line[:-1]) for _, _, line in prepared(lines, args.tokenizer, sentences=False))
-    ngrams = list(zip(args.ngrams, split, strict=True))
-    if not ngrams or [] in dict(ngrams).values():
-        raise UsageError(message='a text or an n-gram is missing\n  for example geval lm count text.txt "in the"')
-    patterns = []  # of each n-gram, and of its beginning with any word behind
-    for _, words in ngrams:
-        *before, last = (re.escape(word) + b" " for word in words)
-        patterns += [re.compile(b"(?= " + b"".join([*before, end]) + b")") for end in (last, rb"[^ \n]")]
-    counts = [0] * len(patterns)
-    for path, line, block in prepared(blocks_of_files([args.text]), args.tokenizer, sentences=False):
-        if line == 1 and block.lstrip().startswith((b"\\data\\", kenlm_models.MAGIC)):
-            raise UsageError(
-                message=f"{named(path)} is a model, which has no counts: count in the text of its training"
-            )
-        spaced = b"".join(b" %b \n" % b" ".join(corpus.split_as_lmplz(one)) for one in block.split(b"\n"))
-        counts = [count + len(pattern.findall(spaced)) for count, pattern in zip(counts, patterns, strict=True)]
-    rows = (
-        (ngram, own, own / whole if whole else math.nan)
-        for (ngram, _), own, whole in zip(ngrams, counts[::2], counts[1::2], strict=True)
-    )
-    columns = [Column("n-gram"), Column("count", write=str), _figures("share", args.precision)]
-    terminal.write_table(Table(columns, rows))
-
-
-@command(
-    "lm info",
-    "Check a model file; show its order, its numbers of n-grams, and its vocabulary.",
-    "  geval lm info text.arpa\n",
-    option("model", nargs="?", metavar="FILE", help=MODEL_HELP),
-    add_format,
-)
-def run_info(args: argparse.Namespace) -> None:
-    """Run ``geval lm info``; raises GevalError."""
-    if args.model is None:
-        raise UsageError(message="a model is missing\n  for example geval lm info text.arpa")
-    is_binary = kenlm_models.is_binary(args.model)
-    sizes = backoff.model_shown((kenlm_models.read_head if is_binary else arpa.read_arpa)(args.model))
-    if args.format == "text":
-        terminal.write_table(sizes.table(), header=False)
-    else:
-        terminal.show(sizes, args)
-
-
-@command(
-    "lm next",
-    "Show the most probable next words after contexts, which begin at the start of a sentence.",
-    """\
-  geval lm next text.arpa "in the" "out of"
-  geval lm next text.arpa -k 0 --format csv <contexts.txt
-""",
-    option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
-    option(
-        "contexts", nargs="*", metavar="CONTEXT",
-        help="the words before the next word (default: each line of standard input)",
-    ),
-    number_option("-k", default=10, help="the number of words (default: 10; 0: all)"),
-    table_options("precision"),
-    add_format,
-)  # fmt: skip
-def run_next(args: argparse.Namespace) -> None:
-    """Run the command; raises GevalError."""
-    if args.model is None:
-        raise UsageError(message='a model is missing\n  for example geval lm next text.arpa "in the"')
-    model = _any_model(args.model)
-    contexts = args.contexts or (line.decode(errors="surrogateescape") for line in _lines(files.STANDARD_INPUT))
-    following = ((context, model.next_words(context, args.k or None)) for context in contexts)
-    rows = ((context, word, share) for context, shares in following for word, share in shares.items())
-    columns = [Column("context"), Column("word"), _figures("probability", args.precision)]
-    terminal.show(ngram_model.WordListing(columns, rows), args)
-
-
-@command(
     "lm surprisal",
     "Show the surprisal of each word of a text in bits, -log2 of its probability after the preceding words.",
     """\
   geval lm surprisal text.arpa other.txt
   geval lm surprisal text.arpa other.txt.gz --format csv >surprisal.csv
 """,
-    option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
+    option("model", nargs="?", metavar="MODEL", help=MODEL_HELP),
     option(
         "text", nargs="?", default=files.STANDARD_INPUT, metavar="TEXT",
         help="a text with one sentence per line, which may be compressed (default: standard input)",
@@ -427,7 +336,7 @@ def run_surprisal(args: argparse.Namespace) -> None:
     if args.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm surprisal text.arpa other.txt")
     ahead, behind = tee(_lines(args.text))
-    surprisals = _any_model(args.model).text_surprisals(line.decode(errors="surrogateescape") for line in ahead)
+    surprisals = _opened(args.model).text_surprisals(line.decode(errors="surrogateescape") for line in ahead)
     rows = (
         (number, position, word.decode(errors="replace"), bits)
         for number, (line, values) in enumerate(zip(behind, surprisals, strict=True), 1)
@@ -451,63 +360,13 @@ def _figures(name: str, precision: int | None, unit: str = "") -> Column:
     return Column(name, unit=unit, alignment="right", write=write)
 
 
-@command(
-    "lm mix",
-    "Find the weights with which models together best predict a held-out text, and show the perplexities.",
-    """\
-  geval lm mix a.arpa b.arpa --on held-out.txt
-  geval lm perplexity a.arpa@0.7+b.arpa@0.3 other.txt
-
-A mixture is not a back-off model, so it cannot be written as an ARPA file. Pass the name in the last row to the other
-commands instead. A word that is missing from one of the models has probability 0 in that model.
-""",
-    option("models", nargs="*", metavar="MODEL", help=MODEL_HELP),
-    option(
-        "--on", metavar="TEXT",
-        help="the held-out text, with one sentence per line, which may be compressed (-: standard input)",
-    ),
-    option(
-        "--weights", nargs="+", type=WEIGHT, metavar="W",
-        help="the weights of the models, instead of fitting them",
-    ),
-    table_options("precision"),
-    add_format,
-)  # fmt: skip
-def run_mix(args: argparse.Namespace) -> None:
-    """Run the command; raises GevalError."""
-    if len(set(args.models)) < 2 or args.on is None:
-        missing = "a held-out text is missing" if args.on is None else "a mixture takes two different models or more"
-        raise UsageError(message=f"{missing}\n  for example geval lm mix a.arpa b.arpa --on text.txt")
-    models = {path: _loaded_file(path) for path in dict.fromkeys(args.models)}
-    texts = [line.decode(errors="surrogateescape") for line in _lines(args.on)]
-    mixture = ngram_model.NgramModel.mix(models.values(), args.weights, on=None if args.weights else texts)
-    terminal.show(ngram_model.mixture_shown(models, mixture, texts, args.precision), args)
-
-
-_WEIGHTED = re.compile(rf"(.+?)@({_NUMBER})(?:\+|$)")
-
-
-def _any_model(name: str) -> ngram_model.NgramModel | predicting.NextWords:
-    """Load n-grams, or open another language model by its address, as for geval predict."""
+def _opened(name: str) -> ngram_model.NgramModel | predicting.NextWords:
+    """Load n-grams, and note what they lack, or open another language model by its address, as for geval predict."""
     if re.match("(chat|gguf|hf|openai):", name) and not os.path.exists(name):
         from geval_py.modelling import predicting  # which n-grams can do without
 
         return predicting.NextWords(predicting.language_model(name))
-    return _loaded(name)
-
-
-def _loaded(name: str) -> ngram_model.NgramModel:
-    """Load a model, or a mixture of models with their weights such as a.arpa@0.7+b.arpa@0.3."""
-    weighted = _WEIGHTED.findall(name)
-    if not weighted or os.path.exists(name) or "+".join(map("@".join, weighted)) != name:
-        return _loaded_file(name)
-    models = [_loaded_file(path) for path, _ in weighted]
-    return ngram_model.NgramModel.mix(models, [float(weight) for _, weight in weighted])
-
-
-def _loaded_file(path: str) -> ngram_model.NgramModel:
-    """Load a model, and note what it lacks."""
-    model = ngram_model.NgramModel.load(path)
-    if b"<unk>" in model.parts[0].missing:
-        terminal.note(f"{named(path)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM")
+    model = ngram_model.NgramModel.load(name)
+    if b"<unk>" in model.model.missing:
+        terminal.note(f"{named(name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM")
     return model

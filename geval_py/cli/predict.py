@@ -77,11 +77,10 @@ def _located(args: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, s
         f"(default: {baselines.TOP}; 0: all words of train)",
     ),
     switch("--force", help="overwrite an existing output"),
-    switch("--no-cache", help="train the model again, and do not store it"),
     before=f"""\
 models:
 {LISTED}
-  kenlm:FILE  the most frequent words of train, scored by a model of KenLM (binary files need the package kenlm)
+  kenlm:FILE  the most frequent words of train, scored by an ARPA file
 
 """,
 )
@@ -93,7 +92,7 @@ def run_baseline(args: argparse.Namespace) -> None:
     challenge, test, output = _located(args, f"out-model={short}.tsv")
     contexts = args.left, args.right
     _note_one_context(short, model, test, contexts)
-    _fit(model, challenge, contexts, keep=not args.no_cache)
+    _fit(model, challenge, contexts)
     os.makedirs(test.directory, exist_ok=True)
     size = len(test)
     with terminal.ProgressBar("items", unit="items") as progress:
@@ -169,7 +168,7 @@ models:
   openai:URL#MODEL     a server of the completions protocol: llama.cpp's, vLLM, others; the key is taken
                        from GEVAL_API_KEY or OPENAI_API_KEY
   chat:URL#MODEL       a chat model on a server, which is asked for the word
-  arpa:FILE            n-grams, by the left context; also a binary file of KenLM
+  arpa:FILE            n-grams, by the left context
   kenlm:FILE, or the name of a baseline, as in geval baseline
 
 """,
@@ -200,7 +199,7 @@ def run_predict(args: argparse.Namespace) -> None:
             how = getattr(model, "method", None)
             needs_none = isinstance(model, predicting.GapWords | predicting.LeftModel) and not asked.candidates
             if not needs_none or (train and train.input and train.expected):
-                _fit(model, challenge, contexts, keep=True)
+                _fit(model, challenge, contexts)
             if isinstance(model, predicting.GapWords):
                 for note in model.notes(next(_gaps(test, contexts))):
                     terminal.note(note)
@@ -291,20 +290,14 @@ def _note_one_context(
         terminal.note(f"no column is the {missing} context: {alone}{advice}")
 
 
-def _fit(model: baselines.WordModel, challenge: Challenge, contexts: tuple[str, str], *, keep: bool) -> None:
-    """Train a model on train, or load what was learnt from the same files; raises MissingFileError."""
+def _fit(model: baselines.WordModel, challenge: Challenge, contexts: tuple[str, str]) -> None:
+    """Train a model on train; raises MissingFileError."""
     train = challenge[splits.TRAINING_SET]
     for path, file in ((train.input, splits.INPUT_FILE), (train.expected, splits.EXPECTED_FILE)):
         if path is None:
             place = os.path.join(challenge.path, splits.TRAINING_SET, file)
             raise MissingFileError(what="There is nothing to train on", path=place)
-    items = corpus.with_contexts(train, contexts)
-    if isinstance(model, baselines.NgramGapModel) and keep:
-        reading = train.in_header, train.out_header, contexts
-        paths = [path for path in (train.input, train.expected) if path]
-        model.fit(items, gap_models.digest_of_training(paths, model.sides, reading))
-    else:
-        model.fit(items)
+    model.fit(corpus.with_contexts(train, contexts))
 
 
 def _file_name(name: str, address: str, asked: predicting.Asked) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from contextlib import suppress
 from dataclasses import replace
@@ -12,8 +11,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from geval_py.errors import MalformedLineError, ModelError, UsageError
-from geval_py.modelling import kenlm_models
+from geval_py.errors import MalformedLineError, ModelError
 from geval_py.modelling.backoff import BackoffModel, Ngrams, key_of, texts_of
 from geval_py.modelling.corpus import (
     MARKS,
@@ -31,14 +29,14 @@ from geval_py.modelling.estimation import Estimated
 from geval_py.reading.lines import LineReader
 from geval_py.reading.rewriting import Writable
 from geval_py.scoring.kernel.backends import choose_backend
-from geval_py.text import named, visible
+from geval_py.text import visible
 
 with suppress(ImportError):  # it was not built
     from geval_py.scoring.kernel._native import word_table, write_arpa_rows
 
 
 UNKNOWN_IN_CAPITALS = b"<UNK>"  # as some models have it: KenLM's lm/vocab.cc takes it for <unk> too
-BINARY_ENDINGS = (".bin", ".binary", ".klm", ".mmap")
+BINARY_MAGIC = b"mmap lm http://kheafield.com/code"  # the first line of what KenLM's build_binary writes
 LOG_ZERO = -99.0
 MISSING_UNKNOWN = -100.0
 MAX_SUM = 1.001  # of the probabilities behind a context; a file has few digits
@@ -57,8 +55,8 @@ def read_arpa(path: str) -> BackoffModel:
         while (line := lines.next()) != b"\\data\\":
             if line is None:
                 raise ModelError(path=path, message="This is no ARPA file: it has no line \\data\\")
-            if line.startswith(kenlm_models.MAGIC):
-                message = "This is a binary model of KenLM\n  kenlm reads it from a file that is not compressed"
+            if line.startswith(BINARY_MAGIC):
+                message = "This is a binary model of KenLM\n  take the ARPA file that it was made from"
                 raise ModelError(path=path, message=message)
         counts: list[int] = []
         while (line := lines.next()) is not None and line.startswith(b"ngram"):
@@ -236,16 +234,6 @@ def _check(model: BackoffModel) -> None:
         behind = f" behind `{model.text_of(order - 1, context)}`" if order > 1 else " of the 1-grams"
         message = f"Not a model: the probabilities{behind} sum to {sums[context]:.6g}, which is above 1"
         raise ModelError(path=model.name, message=message)
-
-
-def check_ending(path: str) -> None:
-    """Raise UsageError for a path that ends as KenLM's binary files do."""
-    stem, ending = os.path.splitext(path)
-    if ending in BINARY_ENDINGS:
-        raise UsageError(
-            message=f"{named(path)} has the ending of a binary model, and this writes ARPA files\n"
-            f"  write {named(stem + '.arpa')}; KenLM's build_binary turns it into a binary file"
-        )
 
 
 def write_arpa(model: BackoffModel | Estimated, file: Writable) -> None:

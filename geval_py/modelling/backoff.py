@@ -1,4 +1,4 @@
-"""N-gram models with back-off: the model in arrays for fast look-up, what it predicts, and tables of its sizes."""
+"""N-gram models with back-off: the model in arrays for fast look-up, and what it predicts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ from geval_py.modelling.corpus import (
     lines_of,
     with_marks,
 )
-from geval_py.modelling.kenlm_models import BinaryHead
 from geval_py.scoring.kernel.backends import choose_backend
-from geval_py.tables.formats import Result
-from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
 with suppress(ImportError):  # it was not built
@@ -286,14 +283,6 @@ class BackoffModel(_Fields):
         chosen = most_probable(words, probabilities, size)
         return words[chosen], probabilities[chosen]
 
-    def next_probabilities(self, context: Sentence) -> Doubles:
-        """Return the probability of each word of the model behind a context, which may begin with <s>."""
-        self._check_marks(bos=MARKS[START] in context, eos=False)
-        (seen,) = self.followers([context])
-        probabilities = self.levels[0].probabilities * seen.scale
-        probabilities[seen.words] = seen.probabilities
-        return probabilities
-
 
 def texts_of(words: Sequence[bytes]) -> Texts:
     """Decode words into an array; bytes that are not UTF-8 are surrogates, which encode to the same bytes."""
@@ -316,19 +305,3 @@ def most_probable(words: Longs, probabilities: Doubles, size: int) -> Longs:
     least = np.partition(probabilities, len(words) - size)[len(words) - size] if size else np.inf
     chosen = np.flatnonzero(probabilities >= least)
     return chosen[np.lexsort((words[chosen], -probabilities[chosen]))][:size]
-
-
-def model_shown(model: BackoffModel | BinaryHead) -> Result:
-    """Return the sizes of a model: a table, and JSON, with all words of an ARPA file's vocabulary."""
-    if isinstance(model, BinaryHead):  # its words are known to kenlm alone
-        document: dict[str, Any] = {"order": len(model.counts), "ngrams": list(model.counts), "binary": model.kind}
-        others: list[tuple[str, object]] = [("binary", model.kind)]
-    else:
-        counts = list(model.kept)
-        counts[0] -= len(model.missing)  # as the ARPA file counts them
-        missing, words = sorted(mark.decode() for mark in model.missing), model.texts[len(MARKS) :].tolist()
-        document = {"order": model.order, "ngrams": counts, "missing": missing, "vocabulary": words}
-        others = [("words", len(words)), *([("missing", " ".join(missing))] if missing else [])]
-    sizes = [(f"{order}-grams", count) for order, count in enumerate(document["ngrams"], 1)]
-    rows: list[tuple[str, object]] = [("order", document["order"]), *sizes, *others]
-    return Result(document=document, people=Table([Column("what"), Column("value")], rows))

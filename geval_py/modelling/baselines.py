@@ -12,7 +12,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.modelling import backoff, corpus, gap_models
-from geval_py.modelling.ngram_model import NgramModel
+from geval_py.modelling.arpa import read_arpa
 from geval_py.reading import outputs
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
@@ -71,13 +71,13 @@ def unigram_shares(texts: Iterable[corpus.Sentence]) -> tuple[dict[bytes, float]
 
 
 class FrequentWordScorer:
-    """An n-gram model in a file, ARPA or KenLM's, which scores the ``top`` most frequent words of train (0: all).
+    """An n-gram model in an ARPA file, which scores the ``top`` most frequent words of train (0: all).
 
     A word's probability in a gap is that of the word behind the left context and of the right context behind it.
     """
 
     def __init__(self, path: str, top: int) -> None:
-        self._model, self._top = NgramModel.load(path), top
+        self._model, self._top = read_arpa(path), top
         self._words: list[bytes] = []
         self._rest = 1.0
 
@@ -93,7 +93,7 @@ class FrequentWordScorer:
         for gap in map(corpus.gap_of, items):
             left, right = gap.left[-reach:] if reach else [], gap.right[:reach]
             text = b"".join(b" ".join([*left, word, *right]) + b"\n" for word in self._words)
-            logs, _, lengths = self._model.token_scores(text, bos=False, eos=False)
+            logs, _, lengths = self._model.scores(text, bos=False, eos=False)
             in_words = logs.reshape(len(self._words), int(lengths[0]))[:, len(left) :].sum(axis=1)
             shares = 10.0 ** (in_words - in_words.max())
             shares *= (1.0 - self._rest) / shares.sum()
@@ -133,9 +133,9 @@ class NgramGapModel:
         self._model: gap_models.GapModel | None = None
         self._texts: backoff.Texts = np.empty(0, np.object_)
 
-    def fit(self, items: Iterable[Item], digest: str = "") -> None:
-        """Train the models, as :func:`geval_py.modelling.gap_models.learn_items`."""
-        learnt = gap_models.learn_items(items, self.sides, digest)
+    def fit(self, items: Iterable[Item]) -> None:
+        """Train the models on the texts of the items, in which windows are joined."""
+        learnt = gap_models.learn(corpus.texts_of(items), self.sides)
         self._model, self._texts = gap_models.GapModel(learnt, self._top), learnt.sides[0].texts
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:

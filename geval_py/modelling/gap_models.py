@@ -13,28 +13,22 @@ score: the result is exact, and the time does not depend on the size of the voca
 
 from __future__ import annotations
 
-import io
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from hashlib import file_digest, sha256
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from geval_py import errors, version
 from geval_py.modelling import backoff, corpus, estimation
-from geval_py.reading import files, rewriting
-from geval_py.reading.items import Item
+from geval_py.reading import files
 
 ORDER = 4
 AT_A_TIME = 1024  # items whose contexts are looked up together
 ESTIMATION = estimation.Estimation(order=ORDER, fallback=estimation.FALLBACK, interpolate_unigrams=False)
 Answer: TypeAlias = tuple[corpus.Longs, corpus.Doubles]  # the ids of words, the most probable first, and the shares
-_FIELDS = ("contexts", "words", "log_probabilities", "log_backoffs")
 
 
 class GapCounts(NamedTuple):
@@ -112,42 +106,6 @@ class GapModel:
         return candidates[chosen], probabilities[chosen]
 
 
-def learn_items(items: Iterable[Item], sides: int, digest: str = "") -> GapCounts:
-    """Train the models on the texts of items, in which windows are joined.
-
-    With the ``digest`` of what they depend on, they are kept between runs in the folder that the environment names
-    (GEVAL_CACHE), or in geval-py among the user's caches, if it can be written.
-    """
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    path = os.path.join(os.environ.get("GEVAL_CACHE") or os.path.join(base, "geval-py"), f"{digest}.npz")
-    models = []
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            words = arrays["words"].tobytes().split(b"\n")
-            for side in range(sides):
-                rows = ({field: arrays[f"{field}-{side}-{order}"] for field in _FIELDS} for order in range(ORDER))
-                levels = tuple(backoff.Ngrams(**of_order) for of_order in rows)
-                models.append(backoff.BackoffModel(words=words, levels=levels))
-            return GapCounts(arrays["counts"], tuple(models))
-    except (OSError, ValueError, KeyError, EOFError):  # it is missing, or broken
-        learnt = learn(corpus.texts_of(items), sides)
-    if digest:
-        named: dict[str, NDArray[np.generic]] = {
-            "words": np.frombuffer(b"\n".join(learnt.sides[0].words), np.uint8),
-            "counts": learnt.counts,
-        }
-        for side, model in enumerate(learnt.sides):
-            for order, level in enumerate(model.levels):
-                named |= {f"{field}-{side}-{order}": getattr(level, field) for field in _FIELDS}
-        data = io.BytesIO()
-        np.savez(data, allow_pickle=False, **named)
-        with suppress(OSError, errors.UsageError):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with rewriting.written_whole(path) as file:
-                file.write(data.getvalue())
-    return learnt
-
-
 def digest_of(path: str | os.PathLike[str]) -> str:
     """Return a digest of a file as it is stored, or of the files in a folder."""
     if os.path.isdir(path):
@@ -155,9 +113,3 @@ def digest_of(path: str | os.PathLike[str]) -> str:
         return sha256("".join(inside).encode()).hexdigest()
     with files.naming(os.fspath(path)), open(path, "rb") as file:
         return file_digest(file, "sha256").hexdigest()
-
-
-def digest_of_training(paths: Sequence[str | os.PathLike[str]], sides: int, reading: Sequence[object]) -> str:
-    """Return a digest of all that a trained model depends on: files, and how they are read (headers and columns)."""
-    settings = (version.__version__, sides, ESTIMATION, corpus.SHARED, corpus.OVERLAPPING, *reading)
-    return sha256(repr((*settings, *map(digest_of, paths))).encode("utf-8", "replace")).hexdigest()

@@ -38,7 +38,7 @@ from geval_py.text import named, shown, suggestion, visible
 ADAPTERS = ("gguf", "hf", "openai")
 KINDS = ("arpa", "kenlm", "chat", *ADAPTERS)
 FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL", "chat:URL#MODEL")
-ENDINGS = {"gguf": "gguf", "arpa": "arpa", "bin": "arpa", "binary": "arpa", "klm": "arpa"}  # arpa: reads KenLM's, too
+ENDINGS = {"gguf": "gguf", "arpa": "arpa"}
 MEANT = {  # the address in the place of one without its kind, by what stands before the colon
     "http": "openai:{0}", "https": "openai:{0}", "ollama": "openai:http://localhost:11434/v1#{1}",
     "huggingface": "hf:{1}", "vllm": "openai:http://localhost:8000/v1#{1}",

@@ -18,7 +18,6 @@ TextSource: TypeAlias = str | os.PathLike[str] | Iterable[str | Iterable[str]]
 
 BLOCK_BYTES = 1 << 20
 SENTENCES_AT_A_TIME = 10_000
-_SENTENCE_END = re.compile(rb"""([.?!]["')\]]*)[ \t]+(?=[^ \t\r\n])""")
 _WHITE_SPACE = re.compile(rb"[\0\t-\r ]")  # of KenLM: lmplz and query differ in it
 
 
@@ -63,21 +62,19 @@ def blocks_of(texts: TextSource) -> Iterator[TextBlock]:
         raise UsageError(message="there is no text: give its sentences, or the path of a file")
 
 
-def prepared(blocks: Iterable[TextBlock], tokenizer: str | None, *, sentences: bool) -> Iterator[TextBlock]:
-    r"""Split lines into sentences, and sentences into tokens with spaces between, as the tokenizer with a name does.
+def prepared(blocks: Iterable[TextBlock], tokenizer: str | None) -> Iterator[TextBlock]:
+    r"""Split lines into tokens with spaces between them, by the tokenizer of a name, if there is one.
 
-    >>> list(prepared([("", 1, b'It rained. "Why?" I do.\n')], "13a", sentences=True))
-    [('', 1, b'It rained .\n" Why ? "\nI do .\n')]
-    >>> list(prepared([("", 1, b"It rained. \n")], None, sentences=True))
-    [('', 1, b'It rained. \n')]
+    >>> list(prepared([("", 1, b'"Why?" I do.\n')], "13a"))
+    [('', 1, b'" Why ? " I do .\n')]
     """
-    spaced = None if tokenizer is None else find_tokenizer(tokenizer)
+    if tokenizer is None:
+        yield from blocks
+        return
+    spaced = find_tokenizer(tokenizer)
     for path, line, block in blocks:
-        text = _SENTENCE_END.sub(rb"\1\n", block) if sentences else block
-        if spaced:
-            lines = text[:-1].decode(errors="surrogateescape").split("\n")
-            text = b"".join(f"{spaced(one)}\n".encode(errors="surrogateescape") for one in lines)
-        yield path, line, text
+        lines = block[:-1].decode(errors="surrogateescape").split("\n")
+        yield path, line, b"".join(f"{spaced(text)}\n".encode(errors="surrogateescape") for text in lines)
 
 
 def line_of(sentence: str | Iterable[str]) -> bytes:

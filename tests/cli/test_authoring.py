@@ -114,9 +114,8 @@ def test_make_validate_and_leaks(here, geval):
     assert geval("-t", "dev-0", "--expected-directory", "c", "--out-directory", "c")[0] == 1  # no output yet
 
 
-def test_a_challenge_of_the_gazettes_text_and_its_baselines(here, geval, monkeypatch):
+def test_a_challenge_of_the_gazettes_text_and_its_baselines(here, geval):
     """It is valid, gives nothing away but that it is small, and every baseline is a well-formed submission to it."""
-    monkeypatch.setenv("GEVAL_CACHE", str(here / "cache"))
     blocks = (GAZETTE / "gazette.txt").read_text(encoding="utf-8").strip("\n").split("\n\n")
     headed = [block.partition("\n") for block in blocks]
     rows = [{"id": heading.split()[1], "text": text, "year": heading.split()[2]} for heading, _, text in headed]

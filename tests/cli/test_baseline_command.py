@@ -1,9 +1,6 @@
 """``geval baseline``: outputs of simple models."""
 
-import lzma
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +13,6 @@ OUTPUT = Path("dev-0") / "out-model=ngram-both.tsv"
 def folder(tmp_path, monkeypatch):
     shutil.copytree(GAZETTE, tmp_path / "gazette", ignore=shutil.ignore_patterns("out-model*"))
     monkeypatch.chdir(tmp_path / "gazette")
-    monkeypatch.setenv("GEVAL_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
 
@@ -50,30 +46,6 @@ def test_an_output_is_not_written_over(geval):
     assert OUTPUT.read_text() == "mine\n"
     assert geval("baseline", "-t", "dev-0", "--force", "--top", "5")[0] == 0
     assert len(OUTPUT.read_text().splitlines()[0].split()) == 6
-
-
-def test_what_was_learnt_is_kept_until_train_changes(geval, folder):
-    cache = folder / "cache"
-    assert geval("baseline", "-t", "dev-0", "--no-cache")[0] == 0
-    wanted = OUTPUT.read_text()
-    assert not cache.exists()
-    for _ in range(2):
-        assert geval("baseline", "-t", "dev-0", "--force")[0] == 0
-        assert OUTPUT.read_text() == wanted
-        assert len(list(cache.iterdir())) == 1
-    next(cache.iterdir()).write_bytes(b"broken")
-    assert geval("baseline", "-t", "dev-0", "--force")[0] == 0
-    assert OUTPUT.read_text() == wanted
-    answers = Path("train/expected.tsv")
-    answers.write_text(answers.read_text().replace("the\n", "a\n"))
-    assert geval("baseline", "-t", "dev-0", "--force")[0] == 0
-    assert OUTPUT.read_text() != wanted
-    assert len(list(cache.iterdir())) == 2
-
-
-def test_a_cache_that_cannot_be_written(geval, folder):
-    (folder / "cache").write_text("a file")
-    assert geval("baseline", "-t", "dev-0")[0] == 0
 
 
 def test_answers_of_the_test_are_not_needed(geval):
@@ -116,34 +88,6 @@ def test_an_arpa_file_scores_the_most_frequent_words_in_both_contexts(geval):
     Path("broken.arpa").touch()
     assert geval("baseline", "kenlm:broken.arpa")[::2] == (1,
         "geval: This is no ARPA file: it has no line \\data\\\n  in `broken.arpa`\n")  # fmt: skip
-
-
-DECLARE = "geval: note: the column FileId looks like documents: add --documents FileId to config.txt to declare it\n"
-
-
-@pytest.mark.long
-def test_the_package_kenlm_scores_them(folder):
-    """In a process of its own: what the package says itself goes past Python's streams."""
-    Path("text.txt").write_text("\n".join(lzma.open("train/in.tsv.xz", "rt", encoding="utf-8").read().split("\t")))
-    for words, said in (
-        ("lm train -o 3 text.txt --arpa m.arpa", None),
-        ("baseline -t dev-0 kenlm:m.arpa --top 50", "wrote `./dev-0/out-model=kenlm-m.arpa.tsv`\n"),
-        ("check -t dev-0 --select E", None),
-    ):
-        run = subprocess.run([sys.executable, "-I", "-m", "geval_py", *words.split()], capture_output=True, text=True)
-        assert (run.returncode, run.stderr) == (0, DECLARE if words.startswith("check") else "")
-        assert said is None or run.stdout == said
-
-
-def test_the_cache_knows_the_header(geval):
-    """With another header the same files are read otherwise: what was learnt before does not count."""
-    header = Path("in-header.tsv")
-    right = header.read_text()
-    header.write_text("FileId\tLeftContext\tRightContext\tYear\n")
-    assert geval("baseline", "-t", "dev-0")[0] == 0
-    header.write_text(right)
-    assert geval("baseline", "-t", "dev-0", "--force")[0] == 0
-    assert geval("-t", "dev-0") == (0, "66.22\n", "")
 
 
 def test_contexts_with_other_names(geval):

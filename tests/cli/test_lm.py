@@ -1,4 +1,4 @@
-"""``geval lm``: train, perplexity, info, next words, surprisal, mixtures."""
+"""``geval lm``: train, perplexity, surprisal."""
 
 import gzip
 import io
@@ -24,11 +24,6 @@ def model(geval):
     assert geval("lm", "train", "text.txt", "-o", "2", "--arpa", "m.arpa", "--discount-fallback")[0] == 0
 
 
-def test_a_model_has_no_counts(geval, model):
-    message = "geval: `m.arpa` is a model, which has no counts: count in the text of its training\n"
-    assert geval("lm", "count", "m.arpa", "a b") == (2, "", message)
-
-
 def test_what_is_trained_is_said(geval):
     status, out, err = geval("lm", "train", "text.txt", "-o", "2", "--arpa", "m.arpa", "--discount-fallback")
     assert (status, out) == (0, "1\t7\t7\t0.2\t1.7\t3\n2\t13\t13\t0.5\t1\t1.5\n")
@@ -39,8 +34,6 @@ OUTPUTS = {  # KenLM's query: 5.4324, 4.694, 2, 17 on the same text and model; a
     "perplexity m.arpa other.txt -p 4":
      "Perplexity including OOVs:\t5.4324\nPerplexity excluding OOVs:\t4.6940\nOOVs:\t2\nTokens:\t17\n",
     "perplexity m.arpa other.txt --sentences -p 3": "-1.694\t0\n-2.868\t0\n-0.654\t0\n-4.926\t2\n-2.353\t0\n",
-    "info m.arpa": "order    2\n1-grams  7\n2-grams  13\nwords    4\n",
-    "next m.arpa b -k 2 -p 4": "b\tc\t0.4481\nb\t</s>\t0.2635\n",
     "surprisal m.arpa other.txt -p 3":
      "1\t1\ta\t1.683\n1\t2\tb\t1.422\n1\t3\tc\t1.158\n2\t1\td\t3.437\n2\t2\ta\t4.022\n4\t1\tx\t4.022\n"
      "4\t2\ta\t3.022\n4\t3\ty\t4.022\n4\t4\tb\t2.774\n4\t5\tc\t1.158\n5\t1\tc\t2.677\n5\t2\tc\t3.774\n",
@@ -79,9 +72,6 @@ def test_a_last_line_without_its_end_counts(geval, model, folder):
 
 
 def test_models_are_compressed_by_their_ending(geval, model, folder):
-    document = json.loads(geval("lm", "info", "m.arpa", "--format", "json")[1])
-    assert (document["order"], document["ngrams"], document["missing"]) == (2, [7, 13], [])
-    assert document["vocabulary"] == ["a", "b", "c", "d"]
     words = ("lm", "train", "text.txt", "-o", "1", "--discount-fallback", "--arpa")
     assert geval(*words, "m.arpa.gz")[0] == 0
     assert gzip.decompress((folder / "m.arpa.gz").read_bytes()).startswith(b"\\data\\\nngram 1=7\n")
@@ -152,7 +142,6 @@ def test_a_model_without_unk_is_said(geval, model, folder):
         "geval: note: `m.arpa` has no <unk>: the log10 probability of unknown words is -100, as in KenLM\n"
         "geval: note: 2 of 17 tokens are OOVs\n"
     )
-    assert geval("lm", "info", "m.arpa")[1].endswith("missing  <unk>\n")
 
 
 @pytest.mark.parametrize("kind", ["add-one", "maximum-likelihood"])
@@ -161,21 +150,7 @@ def test_plain_counts(kind, geval):
     assert geval("lm", "perplexity", "m.arpa", "text.txt")[0] == 0
 
 
-# Next words, surprisal, mixtures
-
-
-def test_next_words(geval, model):
-    document = json.loads(geval("lm", "next", "m.arpa", "c", "-k", "0", "--format", "json")[1])
-    assert sorted(row["word"] for row in document["words"]) == ["</s>", "<unk>", "a", "b", "c", "d"]
-    assert {row["context"] for row in document["words"]} == {"c"}
-    assert sum(row["probability"] for row in document["words"]) == pytest.approx(1)
-
-
-def test_contexts_from_standard_input(geval, model, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a b\n\nc\xff")))
-    status, out, err = geval("lm", "next", "m.arpa", "-k", "1")
-    assert (status, err) == (0, "")
-    assert out == "a b\tc\t0.448077\n\ta\t0.311538\nc\\udcff\t</s>\t0.276923\n"
+# Surprisal
 
 
 def test_surprisal_as_csv_and_of_standard_input(geval, model, monkeypatch):
@@ -187,68 +162,17 @@ def test_surprisal_as_csv_and_of_standard_input(geval, model, monkeypatch):
 
 def test_an_empty_text_has_no_surprisal(geval, model, folder):
     (folder / "empty").write_bytes(b"")
-    for words in (["surprisal", "m.arpa", "empty"], ["mix", "m.arpa", "n.arpa", "--on", "empty"]):
-        (folder / "n.arpa").write_bytes((folder / "m.arpa").read_bytes())
-        assert geval("lm", *words) == (1, "", "geval: The text file is empty: `empty`\n")
-
-
-@pytest.fixture
-def other_model(geval, folder):
-    (folder / "b.txt").write_text("x y\ny x b\n")
-    assert geval("lm", "train", "b.txt", "-o", "2", "--arpa", "b.arpa", "--discount-fallback")[0] == 0
-
-
-def test_a_mixture(geval, model, other_model):
-    status, out, err = geval("lm", "mix", "m.arpa", "b.arpa", "--on", "other.txt", "-p", "3")
-    assert (status, err) == (0, "")
-    assert out == (
-        "m.arpa\t0.836909\t4.694\t2\t3.458\nb.arpa\t0.163091\t4.951\t8\t5.545\n"
-        "m.arpa@0.836909+b.arpa@0.163091\t\t6.222\t0\t3.675\n"
-    )
-    name = out.splitlines()[-1].split("\t")[0]
-    assert geval("lm", "perplexity", name, "other.txt", "-p", "3")[1].startswith(
-        "Perplexity including OOVs:\t6.222\n"
-    )
-    given = geval(
-        "lm", "mix", "b.arpa", "m.arpa", "--on", "other.txt", "--weights", "0.25", ".75", "--format", "json"
-    )
-    document = json.loads(given[1])
-    assert document["mixture"]["model"] == "b.arpa@0.25+m.arpa@0.75"
-    assert [row["weight"] for row in document["models"]] == [0.25, 0.75]
-    assert (document["tokens"], document["shared_tokens"]) == (17, 7)
-    assert document["models"][1]["oov"] == 2
-    assert geval("lm", "mix", "b.arpa", "m.arpa", "--on", "other.txt", "--weights", "1") == (
-        2, "", "geval: 1 weights are not for 2 models\n",
-    )  # fmt: skip
-
-
-def test_a_mixture_is_a_model_for_the_other_commands(geval, model, other_model, folder):
-    rows = [
-        line.split("\t")
-        for line in geval("lm", "next", "m.arpa@.5+b.arpa@0.5", "a", "-k", "0", "-p", "9")[1].splitlines()
-    ]
-    assert {word for _, word, _ in rows} == {"<unk>", "</s>", *"abcdxy"}
-    assert sum(float(share) for _, _, share in rows) == pytest.approx(1, abs=1e-7)
-    assert geval("lm", "surprisal", "m.arpa@1", "other.txt") == geval("lm", "surprisal", "m.arpa", "other.txt")
-    (folder / "m.arpa").rename(folder / "m@1")
-    assert geval("lm", "surprisal", "m@1", "other.txt")[0] == 0
-    assert geval("lm", "surprisal", "m@1@0.5+b.arpa@0.5", "other.txt")[0] == 0
-    assert geval("lm", "next", "m@1@0.5+b.arpa@0.6", "a") == (
-        2, "", "geval: weights are at least 0 and sum to 1: 0.5 0.6 do not\n",
-    )  # fmt: skip
+    assert geval("lm", "surprisal", "m.arpa", "empty") == (1, "", "geval: The text file is empty: `empty`\n")
 
 
 TRAIN = ("train", "text.txt", "--arpa", "m.arpa")
 WRONG = {
     "no command": ((),
-     "a command of geval lm is missing\n  the commands are train, perplexity, count, info, next, surprisal, mix"),
+     "a command of geval lm is missing\n  the commands are train, perplexity, surprisal"),
     "another": (("trian",),
-     "there is no command `geval lm trian`\n  did you mean train? the commands are train, perplexity, count, info, next, surprisal, mix"),
+     "there is no command `geval lm trian`\n  did you mean train? the commands are train, perplexity, surprisal"),
     "two texts": ((*TRAIN, "--challenge", "c"), "--challenge takes the place of a text: leave one of them out"),
     "a set of no challenge": ((*TRAIN, "-t", "dev-0"), "-t, --left and --right go with --challenge"),
-    "a binary file": (("train", "text.txt", "--arpa", "m.bin"),
-     "`m.bin` has the ending of a binary model, and this writes ARPA files\n"
-     "  write `m.arpa`; KenLM's build_binary turns it into a binary file"),
     "memory": ((*TRAIN, "--counts", "add-one", "--memory", "1G"), "--memory is for Kneser-Ney: leave it out, or --counts"),
     "plain": ((*TRAIN, "--counts", "add-one", "--prune", "1"), "--prune is for Kneser-Ney: leave it out, or --counts"),
     "discounts": ((*TRAIN, "--discount-fallback", "1", "1", "1", "1"),
@@ -265,17 +189,7 @@ WRONG = {
     "a seed alone": (("perplexity", "m.arpa", "other.txt", "--seed", "1"), "--seed goes with --bootstrap"),
     "sentences": (("perplexity", "m.arpa", "other.txt", "--sentences", "-B", "9"),
      "--sentences has neither intervals nor another format"),
-    "nothing to go on": (("next",), 'a model is missing\n  for example geval lm next text.arpa "in the"'),
     "no words": (("surprisal",), "a model is missing\n  for example geval lm surprisal text.arpa other.txt"),
-    "one model to mix": (("mix", "m.arpa", "m.arpa", "--on", "text.txt"),
-     "a mixture takes two different models or more\n  for example geval lm mix a.arpa b.arpa --on text.txt"),
-    "no text to mix on": (("mix", "m.arpa", "n.arpa"),
-     "a held-out text is missing\n  for example geval lm mix a.arpa b.arpa --on text.txt"),
-    "a weight": (("mix", "m.arpa", "n.arpa", "--on", "text.txt", "--weights", "x"),
-     "argument --weights: 'x' is not a weight, a number from 0 to 1\n  geval lm mix --help shows the options"),
-    "nothing to count": (("count", "text.txt", " "),
-     'a text or an n-gram is missing\n  for example geval lm count text.txt "in the"'),
-    "nothing to show": (("info",), "a model is missing\n  for example geval lm info text.arpa"),
 }  # fmt: skip
 
 
@@ -369,27 +283,11 @@ def test_perplexities_of_a_textbook(counts, text, perplexity, piped, folder):
     out, _ = piped(f"{text}\n", "perplexity", "m.arpa", "--no-sentence-marks", "-p", "4")
     assert out.startswith(f"Perplexity including OOVs:\t{perplexity}\n")
     assert piped(f"{text}\n", "surprisal", "m.arpa")[0].count("\n") == len(text.split())
-    assert piped("red\n0\n", "next", "m.arpa", "-k", "1")[0].count("\n") == 2
 
 
-def test_counts(geval, folder):
-    (folder / "t.txt").write_text("a a a b\nb. b\ta\n\na\n")
-    assert geval("lm", "count", "t.txt", "a", "a a", " a  b", "b a", "c", "c a", "b.") == (0, (
-        "a\t5\t0.625000\na a\t2\t0.666667\n a  b\t1\t0.333333\nb a\t1\t1.00000\nc\t0\t0\nc a\t0\tNaN\nb.\t1\t0.125000\n"
-    ), "")  # fmt: skip
-    split = geval("lm", "count", "t.txt", "b", "b.", "a", "-T", "13a")
-    assert split == (0, "b\t3\t0.333333\nb.\t1\t0.500000\na\t5\t0.555556\n", "")
-
-
-def test_a_text_is_split(geval, piped):
+def test_a_text_is_split_into_tokens(geval, piped):
     """As if it had been split before."""
-    text, sentences = 'It rains. "Does it?" (It did!)  e.g.\nnow', '"Does it?"\n(It did!)\ne.g.\nnow\n'
     words = ("train", "-o", "2", "--counts", "add-one")
-    split = piped(text, *words, "--split-sentences")
-    assert split == piped(f"It rains.\n{sentences}", *words)
-    assert (
-        piped(text, *words, "--split-sentences", "--tokenizer", "13a")[0]
-        == (piped('It rains .\n" Does it ? "\n( It did ! )\ne . g .\nnow\n', *words)[0])
-    )
-    piped(text, *words, "--arpa", "m.arpa")
-    assert piped(text, "perplexity", "m.arpa", "--split-sentences")[0].endswith("Tokens:\t13\n")
+    assert piped('It rains.\n"Why?"\n', *words, "-T", "13a") == piped('It rains .\n" Why ? "\n', *words)
+    piped('It rains.\n"Why?"\n', *words, "--arpa", "m.arpa")
+    assert piped('It rains.\n"Why?"\n', "perplexity", "m.arpa", "-T", "13a")[0].endswith("Tokens:\t9\n")

@@ -43,7 +43,7 @@ def test_rows_with_and_without_backoff(read):
     model = read(GOOD)
     assert [len(level) for level in model.levels] == [4, 2]
     assert model.levels[0].log_backoffs.tolist() == [0, -0.3, 0, -0.2]
-    score = NgramModel([model]).score_texts(["a", "b"])
+    score = NgramModel(model).score_texts(["a", "b"])
     assert score.logs.tolist() == pytest.approx([-0.1 - 0.2, -0.3 - 1 - 0.5])
     assert score.known_logs.tolist() == pytest.approx([-0.3, -0.5])
     assert (score.oov.tolist(), score.tokens.tolist()) == ([0, 1], [2, 2])
@@ -66,7 +66,7 @@ def test_a_model_without_unk_has_the_log_probability_of_kenlm(read):
     model = read(GOOD.replace("-1\t<unk>\n", "").replace("1=4", "1=3"))
     assert model.levels[0].log_probabilities[0] == -100
     assert model.missing == {b"<unk>"}
-    score = NgramModel([model]).score_texts(["a", "b"])
+    score = NgramModel(model).score_texts(["a", "b"])
     assert score.logs.tolist() == pytest.approx([-0.1 - 0.2, -0.3 - 100 - 0.5])
     assert score.oov.tolist() == [0, 1]
 
@@ -78,7 +78,7 @@ def test_unk_in_capitals_is_unk(read):
     capitals = read(text.replace("<unk>", "<UNK>"))
     assert capitals.words == small.words == [b"<unk>", b"<s>", b"</s>", b"a"]
     assert capitals.missing == frozenset()
-    scores = [NgramModel([model]).score_texts(["<UNK>", "<unk> b"]) for model in (small, capitals)]
+    scores = [NgramModel(model).score_texts(["<UNK>", "<unk> b"]) for model in (small, capitals)]
     assert scores[0].logs.tolist() == scores[1].logs.tolist() == pytest.approx([-0.1 - 0.5, -0.1 - 1 - 0.5])
     assert scores[1].oov.tolist() == [1, 2]
     both = read(GOOD.replace("-1\t<unk>\n", "-1\t<unk>\n-0.7\t<UNK>\n").replace("1=4", "1=5"))  # the last row stands
@@ -88,17 +88,17 @@ def test_unk_in_capitals_is_unk(read):
 def test_a_model_without_marks_scores_texts_without(read, tmp_path):
     model = read("\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\ta\n\n\\end\\\n")
     with pytest.raises(ModelError) as caught:
-        NgramModel([model]).score_texts(["a"])
+        NgramModel(model).score_texts(["a"])
     assert str(caught.value) == (
         "the model has no </s> and <s>\n  it was made without the marks of sentences: score without them, too "
         f"(--no-sentence-marks, in Python bos=False, eos=False)\n  in `{tmp_path}/m.arpa`"
     )
-    assert NgramModel([model]).score_texts(["a"], bos=False, eos=False).logs.tolist() == [-0.5]
-    assert NgramModel([model]).next_words("a", 1, bos=False) == {"a": 10**-0.5}
+    assert NgramModel(model).score_texts(["a"], bos=False, eos=False).logs.tolist() == [-0.5]
+    assert NgramModel(model).next_words("a", 1, bos=False) == {"a": 10**-0.5}
     with pytest.raises(ModelError, match=r"^the model has no <s>\n"):
-        NgramModel([model]).next_words("a", bos=True)
-    assert NgramModel([model]).next_words("a", 1) == {"a": 10**-0.5}
-    assert NgramModel([model]).surprisals("a") == NgramModel([model]).surprisals("a", bos=False)
+        NgramModel(model).next_words("a", bos=True)
+    assert NgramModel(model).next_words("a", 1) == {"a": 10**-0.5}
+    assert NgramModel(model).surprisals("a") == NgramModel(model).surprisals("a", bos=False)
 
 
 LINES = {
@@ -132,7 +132,7 @@ def test_a_wrong_line(change, line, column, reason, hint, read):
 MODELS = {
     "none": ((GOOD, "text\n"), "This is no ARPA file: it has no line \\data\\"),
     "binary": ((GOOD, "mmap lm http://kheafield.com/code format version 5\n"),
-     "This is a binary model of KenLM\n  kenlm reads it from a file that is not compressed"),
+     "This is a binary model of KenLM\n  take the ARPA file that it was made from"),
     "unknown word": (("<s> a", "<s> b"), "Not a model: `b` stands in a 2-gram, and is no 1-gram"),
     "a word twice": (("</s>\n", "a\n"), "Not a model: a word occurs twice among the 1-grams"),
     "an n-gram twice": (("a </s>", "<s> a"), "Not a model: `<s> a` occurs twice"),

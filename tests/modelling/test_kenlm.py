@@ -73,7 +73,7 @@ def test_lmplz_refuses(text, run):
 @pytest.mark.parametrize(("text", "run"), [param for param in MODELS if "query" in param.values[1]])
 def test_query_of_a_text(text, run, marks):
     lines = text["test"].removesuffix("\n").split("\n")
-    score = NgramModel([estimated(text, run).model()]).score_texts(lines, bos=marks, eos=marks)
+    score = NgramModel(estimated(text, run).model()).score_texts(lines, bos=marks, eos=marks)
     wanted = run["query" if marks else "query_no_sentence_marks"]
     assert (sum(score.oov), sum(score.tokens)) == (wanted["oov"], wanted["tokens"])
     found = [score.perplexity_including_oov, score.perplexity_excluding_oov]
@@ -103,7 +103,7 @@ def test_the_mistake_of_lmplz_changes_the_score():
     how = estimation_of(text, run)
     lines = text["test"].removesuffix("\n").split("\n")
     scores = [
-        NgramModel([estimate(corpus_of(text), kind).model()]).perplexity(lines)
+        NgramModel(estimate(corpus_of(text), kind).model()).perplexity(lines)
         for kind in (how, type(how)(order=2, exact_discounts=True))
     ]
     assert scores == pytest.approx([13.29, 13.33], abs=0.005)

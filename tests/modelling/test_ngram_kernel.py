@@ -114,7 +114,7 @@ def test_keys_are_found(keys, others):
     *[st.booleans()] * 3,
 )
 def test_scores(sentences, texts, bos, eos, pruned):
-    model = NgramModel.train(sentences, 3, discount_fallback=True, prune=(0, 1) * pruned).parts[0]
+    model = NgramModel.train(sentences, 3, discount_fallback=True, prune=(0, 1) * pruned).model
     packed = model.packed_scores(b"".join(texts), bos, eos)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backoff, "choose_backend", lambda: "python")

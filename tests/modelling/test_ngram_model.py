@@ -1,11 +1,8 @@
-"""The public class: next words, surprisals, mixtures, and models from texts and files."""
+"""The public class: next words, surprisals, and models from texts and files."""
 
 import gzip
-import json
 import math
 import pickle
-from itertools import product
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +17,6 @@ from geval_py.modelling.estimation import Estimation, estimate
 from geval_py.modelling.ngram_model import LanguageModel, NgramModel
 from geval_py.reading.items import Item
 
-BINARY = Path(__file__).parents[1] / "data" / "kenlm-binary"
 WORD = st.sampled_from("abcdefg")
 SENTENCES = st.lists(st.lists(WORD, max_size=7), min_size=1, max_size=8)
 CONTEXT = st.lists(WORD | st.just("unseen"), max_size=4)
@@ -55,12 +51,9 @@ def test_next_words_are_what_scores_say(sentences, context, order, how, bos):
 @settings(max_examples=examples(100), deadline=None)
 @given(SENTENCES, CONTEXT, st.integers(1, 4), OPTIONS, st.integers(0, 12))
 def test_the_first_words_are_the_first_of_all(sentences, context, order, how, k):
-    """The fast way, which a model alone takes, and the way of mixtures, through the whole vocabulary."""
     model = trained(sentences, order, **how)
     every = list(model.next_words(context, None).items())
     assert list(model.next_words(context, k).items()) == every[:k]
-    twice = NgramModel.mix([model, model], [0.25, 0.75])
-    assert list(twice.next_words(context, k).values()) == pytest.approx([share for _, share in every[:k]])
 
 
 def test_an_ngram_without_the_shorter_ones_in_it(tmp_path):
@@ -90,7 +83,7 @@ def test_a_text_may_have_several_forms(tmp_path):
     assert model.perplexity(tmp_path / "text") == model.perplexity(map(str.split, lines)) == answers[0][1]
     assert model.score("a b") == model.score(["a", "b"]) == model.score("a\nb\n")
     assert model.score_texts(lines).logs.tolist() == pytest.approx(list(map(model.score, lines)), rel=1e-15)
-    assert (model.order, model.weights, model.vocabulary) == (3, (1.0,), ["<unk>", "</s>", "a", "b", "c"])
+    assert (model.order, model.vocabulary) == (3, ["<unk>", "</s>", "a", "b", "c"])
 
 
 def test_it_estimates_what_lmplz_does():
@@ -98,7 +91,7 @@ def test_it_estimates_what_lmplz_does():
     lines = text["train"].removesuffix("\n").split("\n")
     model = NgramModel.train(lines, 3, discount_fallback=[0.4, 0.9], prune=[0, 1], vocab_pad=90, exact_discounts=True)
     how = Estimation(order=3, prune=(0, 1), fallback=(0.4, 0.9, 0.9), vocabulary_size=90, exact_discounts=True)
-    same = NgramModel([estimate(corpus_of(text), how).model()])
+    same = NgramModel(estimate(corpus_of(text), how).model())
     for line in lines[:5]:
         assert model.score(line) == same.score(line)
 
@@ -111,8 +104,8 @@ def test_a_model_without_marks(sentences, context, order, how):
     assert shares.pop("</s>") == 0
     assert shares == pytest.approx({word: 2 ** -model.surprisals([*context, word])[-1] for word in shares}, rel=1e-9)
     assert math.fsum(shares.values()) == pytest.approx(1)
-    levels = enumerate(model.parts[0].levels[1:], 2)
-    ngrams = {model.parts[0].text_of(length, row) for length, level in levels for row in range(len(level))}
+    levels = enumerate(model.model.levels[1:], 2)
+    ngrams = {model.model.text_of(length, row) for length, level in levels for row in range(len(level))}
     lines = [f" {' '.join(words)} " for words in sentences]
     assert all(any(f" {ngram} " in line for line in lines) for ngram in ngrams)
     with pytest.raises(ModelError, match=r"^the model has no </s> and <s>\n"):
@@ -131,32 +124,11 @@ def test_surprisals_sum_to_the_score(sentences, texts, bos, eos):
     assert [model.score(words, bos, eos) for words in texts] == model.score_texts(texts, bos, eos).logs.tolist()
 
 
-@given(SENTENCES, CONTEXT, st.booleans(), st.booleans())
-def test_full_scores(sentences, words, bos, eos):
-    model, tokens = trained(sentences, 3), [*words, "</s>"][: len(words) + eos]
-    scores = list(model.full_scores(words, bos, eos))
-    assert [log for log, _, _ in scores] == pytest.approx(
-        [-bits * math.log10(2) for bits in model.surprisals(words, bos, eos)]
-    )
-    assert [unknown for _, _, unknown in scores] == [token not in model for token in tokens]
-    reach = bos
-    for _, length, unknown in scores:
-        assert 1 <= length <= min(reach + 1, 3)
-        reach = 0 if unknown else length
-
-
-def test_what_is_in_a_vocabulary():
-    model = trained(["a b"], 2)
-    there = ["a", "</s>", "<s>", "c", "<unk>", "a b", ""]
-    assert [word in model for word in there] == [True, True, True, False, False, False, False]  # as kenlm says
-
-
 def test_a_used_model_can_be_pickled():
-    model, other = trained(["a b c", "a b"], 3), trained(["b d"], 2)
-    for used in (model, NgramModel.mix([model, other], [0.25, 0.75])):
-        said = used.score("a b d e"), used.next_words("a"), used.vocabulary
-        copy = pickle.loads(pickle.dumps(used))
-        assert (copy.score("a b d e"), copy.next_words("a"), copy.vocabulary) == said
+    model = trained(["a b c", "a b"], 3)
+    said = model.score("a b d e"), model.next_words("a"), model.vocabulary
+    copy = pickle.loads(pickle.dumps(model))
+    assert (copy.score("a b d e"), copy.next_words("a"), copy.vocabulary) == said
 
 
 def test_a_model_at_the_prompt(tmp_path):
@@ -166,12 +138,11 @@ def test_a_model_at_the_prompt(tmp_path):
     model.save(path)
     read = NgramModel.load(path)
     assert repr(read) == f"<NgramModel of order 3 from {path}>"
-    assert repr(NgramModel.mix([read, read], [0.25, 0.75])) == f"<NgramModel of order 3 from {path}@0.25+{path}@0.75>"
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_a_saved_model_is_the_same(tmp_path, ending):
-    model = NgramModel([estimated(TEXTS["toy"], TEXTS["toy"]["runs"]["o2-fallback"]).model()])
+    model = NgramModel(estimated(TEXTS["toy"], TEXTS["toy"]["runs"]["o2-fallback"]).model())
     path = tmp_path / f"m.arpa{ending}"
     model.save(path)
     data = path.read_bytes()
@@ -179,83 +150,8 @@ def test_a_saved_model_is_the_same(tmp_path, ending):
     assert NgramModel.load(str(path)).next_words("", None) == pytest.approx(model.next_words("", None), rel=1e-6)
     NgramModel.load(path).save(tmp_path / "again.arpa")
     assert NgramModel.load(tmp_path / "again.arpa").perplexity(["a b"]) == NgramModel.load(path).perplexity(["a b"])
-    other = NgramModel.mix([model, model], [0.5, 0.5])
-    with pytest.raises(UsageError, match=r"^a mixture has no ARPA file: keep the files that it was made of$"):
-        other.save(path)
-    assert path.read_bytes() == data
     with pytest.raises(UsageError):
         model.save(tmp_path / "nowhere" / "m.arpa")
-
-
-# Mixtures
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(SENTENCES, SENTENCES, CONTEXT, st.floats(0, 1), st.booleans())
-def test_a_mixture_is_the_weighted_mean(one, other, context, weight, bos):
-    """A word that a model does not have has no probability there; <unk> is a word that none has."""
-    models = trained(one, 3), trained(other, 2)
-    mixture = NgramModel.mix(models, [weight, 1 - weight])
-    shares = [model.next_words(context, None, bos) for model in models]
-    found = mixture.next_words(context, None, bos)
-    assert found == pytest.approx(
-        {word: weight * shares[0].get(word, 0) + (1 - weight) * shares[1].get(word, 0) for word in found}
-    )
-    assert set(found) == {*shares[0], *shares[1]} == set(mixture.vocabulary)
-    assert math.fsum(found.values()) == pytest.approx(1, abs=1e-12)
-    of_each = [mixture.next_words(context[:place], None, bos) for place in range(len(context) + 1)]
-    logs = [math.log10(of.get(word, of["<unk>"])) if of.get(word, 1) else -math.inf
-            for word, of in zip([*context, "</s>"], of_each, strict=True)]  # fmt: skip
-    assert mixture.score(context, bos) == pytest.approx(math.fsum(logs), rel=1e-9)
-    assert mixture.order == 3
-
-
-def test_a_mixture_of_mixtures_is_a_mixture():
-    a, b, c = (trained(texts, 2) for texts in (["a b"], ["b c", "c"], ["a a d"]))
-    nested = NgramModel.mix([NgramModel.mix([a, b], [0.25, 0.75]), c], [0.5, 0.5])
-    flat = NgramModel.mix([a, b, c], [0.125, 0.375, 0.5])
-    assert nested.weights == flat.weights == (0.125, 0.375, 0.5)
-    assert nested.next_words("a", None) == pytest.approx(flat.next_words("a", None))
-    assert nested.perplexity(["a b c d z"]) == pytest.approx(flat.perplexity(["a b c d z"]))
-
-
-def test_the_best_weights_are_found_on_a_text():
-    """No other weights give less perplexity; words that no model has change nothing."""
-    text = TEXTS["gazette"]
-    lines = text["train"].removesuffix("\n").split("\n")
-    held_out = text["test"].removesuffix("\n").split("\n")
-    half = len(lines) // 2
-    models = [trained(lines[:half], 3), trained(lines[half:], 3), trained(held_out[:2], 2)]
-    mixture = NgramModel.mix(models, on=held_out[2:])
-    best = mixture.score_texts(held_out[2:]).perplexity_excluding_oov
-    assert math.fsum(mixture.weights) == pytest.approx(1)
-    steps = [n / 10 for n in range(11)]
-    for one, other in product(steps, steps):
-        if one + other <= 1:
-            weights = [one, other, max(0.0, 1 - one - other)]
-            tried = NgramModel.mix(models, weights).score_texts(held_out[2:]).perplexity_excluding_oov
-            assert best <= tried * (1 + 1e-9)
-    again = NgramModel.mix(models, on=[*held_out[2:], "qqq qqq"])
-    assert again.weights[1:] == pytest.approx(mixture.weights[1:], abs=0.02)
-
-
-WRONG = {
-    "neither": (dict(), "a mixture takes weights, or a held-out text to find them on"),
-    "both": ({"weights": [1], "on": ["a"]}, "a mixture takes weights, or a held-out text to find them on"),
-    "too few": ({"weights": [1]}, "1 weights are not for 2 models"),
-    "too much": ({"weights": [0.5, 0.75]}, "weights are at least 0 and sum to 1: 0.5 0.75 do not"),
-    "below 0": ({"weights": [-0.5, 1.5]}, "weights are at least 0 and sum to 1: -0.5 1.5 do not"),
-    "not a number": ({"weights": [math.nan, 1]}, "weights are at least 0 and sum to 1: nan 1 do not"),
-    "no text": ({"on": []}, "there is no text: give its sentences, or the path of a file"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("given", "message"), WRONG.values(), ids=WRONG)
-def test_weights_that_are_none(given, message):
-    model = trained(["a b"], 2)
-    with pytest.raises(UsageError) as caught:
-        NgramModel.mix([model, model], **given)
-    assert str(caught.value) == message
 
 
 def test_a_word_that_is_rare_behind_a_context_leaves_room_for_the_next_one(tmp_path):
@@ -270,58 +166,6 @@ def test_a_word_that_is_rare_behind_a_context_leaves_room_for_the_next_one(tmp_p
     assert list(model.next_words("a", 2, bos=False)) == ["a", "b"]
 
 
-# Binary files
-
-
-@pytest.mark.long
-def test_a_binary_file_says_what_its_arpa_file_says(tmp_path):
-    binary, arpa = NgramModel.load(BINARY / "probing.bin"), NgramModel.load(BINARY / "model.arpa")
-    assert binary.vocabulary == arpa.vocabulary
-    lines = ["a b", "", "b unknown a"]
-    for bos, eos in product([False, True], repeat=2):
-        for line in lines:
-            assert binary.score(line, bos, eos) == pytest.approx(arpa.score(line, bos, eos), abs=1e-5)
-            assert binary.surprisals(line, bos, eos) == pytest.approx(arpa.surprisals(line, bos, eos), abs=1e-5)
-            found = binary.next_words(line, None, bos)
-            assert found == pytest.approx(arpa.next_words(line, None, bos), rel=1e-5)
-        assert binary.perplexity(lines, bos, eos) == pytest.approx(arpa.perplexity(lines, bos, eos), rel=1e-5)
-    mixture = NgramModel.mix([binary, arpa], [0.5, 0.5])
-    assert mixture.next_words("a", None) == pytest.approx(arpa.next_words("a", None), rel=1e-5)
-    assert mixture.perplexity(lines) == pytest.approx(arpa.perplexity(lines), rel=1e-5)
-    with pytest.raises(UsageError, match=r"^a binary model of KenLM is not written again: keep the files"):
-        binary.save(tmp_path / "m.arpa")
-
-
-@pytest.mark.long
-def test_next_words_of_a_binary_file_of_higher_order():
-    """As query says of each token."""
-    golden = json.loads((BINARY / "order-4.json").read_text())
-    model = NgramModel.load(BINARY / "order-4.bin")
-    logs = iter(golden["query"])
-    for line in golden["text"].split("\n")[:-1][:3]:
-        words = line.split()
-        for place, word in enumerate([*words, "</s>"]):
-            log, is_unknown = next(logs)
-            shares = model.next_words(words[:place], None)
-            assert math.fsum(shares.values()) == pytest.approx(1, abs=1e-5)
-            assert shares["<unk>" if is_unknown else word] == pytest.approx(10**log, rel=1e-5)
-
-
-@pytest.mark.long
-def test_a_binary_file_without_its_words(tmp_path):
-    data = bytearray((BINARY / "probing.bin").read_bytes())
-    data[88 + 12] = 0  # whether it has them
-    (tmp_path / "m.bin").write_bytes(data[: data.rindex(b"<unk>\0")])
-    model = NgramModel.load(tmp_path / "m.bin")
-    assert model.score("a b") == NgramModel.load(BINARY / "probing.bin").score("a b")
-    with pytest.raises(ModelError) as caught:
-        model.next_words("a")
-    assert str(caught.value) == (
-        "This binary model of KenLM does not have its words\n  load the ARPA file that it was made from\n"
-        f"  in `{tmp_path / 'm.bin'}`"
-    )
-
-
 # What is wrong
 
 
@@ -331,9 +175,6 @@ def test_a_binary_file_without_its_words(tmp_path):
     (lambda m: m.score(["a", ""]), "`` is no word: it is empty or has white space in it"),
     (lambda m: m.score(None), "a sentence is a string or a list of strings, not NoneType"),
     (lambda m: m.perplexity(5), "texts are sentences, or the path of a file, not int"),
-    (lambda m: NgramModel.mix([m, "m.arpa"], [0.5, 0.5]), "a mixture is one of NgramModels, not of a str"),
-    (lambda m: m.save("m.klm"), "`m.klm` has the ending of a binary model, and this writes ARPA files\n"
-     "  write `m.arpa`; KenLM's build_binary turns it into a binary file"),
     (lambda m: m.surprisals([1, 2]), "a sentence is a string or a list of strings, and has no int"),
     (lambda m: m.perplexity([]), "there is no text: give its sentences, or the path of a file"),
     (lambda m: NgramModel.train([], 2), "there is no text: give its sentences, or the path of a file"),

@@ -44,19 +44,19 @@ def formula(order, kind, sentence, marks):
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 @pytest.mark.parametrize("marks", [True, False], ids=["with marks", "without marks"])
 def test_a_model_says_what_the_formula_says(order, kind, marks, written, tmp_path):
-    model = NgramModel.train(TRAIN, order, counts=kind, sentence_marks=marks).parts[0]
+    model = NgramModel.train(TRAIN, order, counts=kind, sentence_marks=marks).model
     if written:
         with (tmp_path / "m.arpa").open("wb") as file:
             write_arpa(model, file)
         model = read_arpa(str(tmp_path / "m.arpa"))
     lines = TRAIN + TEST
-    score = NgramModel([model]).score_texts(lines, marks, marks)
+    score = NgramModel(model).score_texts(lines, marks, marks)
     assert score.logs.tolist() == pytest.approx([formula(order, kind, line, marks) for line in lines], abs=1e-6)
 
 
 def test_perplexity_is_infinite_where_a_word_has_no_probability():
     model = plain_model(Corpus.of([[b"a"]]), 1, MAXIMUM_LIKELIHOOD)
-    score = NgramModel([model]).score_texts(["z", "a"])
+    score = NgramModel(model).score_texts(["z", "a"])
     assert (score.perplexity_including_oov, score.perplexity_excluding_oov) == (math.inf, pytest.approx(2))
     including, excluding = score.intervals(100, 1)
     assert including.high == math.inf
