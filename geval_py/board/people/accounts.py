@@ -110,8 +110,7 @@ def label_of(name: str, team: str) -> str:
 
 def all_accounts(people: People, *conditions: ColumnElement[bool], closed: bool = False) -> list[Account]:
     """Return the accounts of the board, or of all boards, with some conditions, by name; ``closed`` ones, too."""
-    is_here = (A.board == people.board,) if people.board else ()
-    query = select(*A[Account._fields]).where(*is_here, *conditions).order_by(A.key, A.id)
+    query = select(*A[Account._fields]).where(people.has(A.board), *conditions).order_by(A.key, A.id)
     return list(map(Account._make, people.execute(query if closed else query.where(A.closed.is_(None)))))
 
 
@@ -320,14 +319,14 @@ def invite(
             raise RefusedError(f"{person}\n  it differs from what you give: {ways}rest, geval board close and open")
         if student_id:
             people.execute(update(accounts).where(A.id == person.id).values(student_id=student_id))
-        return Invitation(new_link(people, person, now, made_by=by) if renew else "", person, "again")
+        return Invitation(new_link(people, person, now=now, made_by=by) if renew else "", person, "again")
     if role_or_default == SUBMITTER and not team:
         team = team_named(people, name, new=True)
     if team:
         team = team_named(people, team, others)
     values = {"email": email, "student_id": student_id, "role": role_or_default, "owner": True}
     new = new_account(people, name, team, now, **values)
-    return Invitation(new_link(people, new, now, made_by=by), new)
+    return Invitation(new_link(people, new, now=now, made_by=by), new)
 
 
 def invite_member(people: People, owner: Account, name: str, now: datetime) -> Invitation:
@@ -339,15 +338,16 @@ def invite_member(people: People, owner: Account, name: str, now: datetime) -> I
     for member in all_accounts(people, *is_member, closed=True):
         if not member.made_by or member.state != "invited":
             raise RefusedError(f"your team has a member `{visible(name)}` already; ask the organiser")
-        return Invitation(new_link(people, member, now, made_by=owner.id), member, "again")
+        return Invitation(new_link(people, member, now=now, made_by=owner.id), member, "again")
     new = new_account(people, name, owner.team, now, made_by=owner.id)
-    return Invitation(new_link(people, new, now, made_by=owner.id), new)
+    return Invitation(new_link(people, new, now=now, made_by=owner.id), new)
 
 
-def new_link(people: People, member: Account, now: datetime, *, made_by: str = "") -> str:
-    """Return the secret of a link that signs in to an account, whose sessions and earlier links end."""
-    end_secrets(people, S.person == member.person, S.kind.in_((INVITATION, SESSION)))
-    return issue(people, INVITATION, member.person, now, made_by=made_by)
+def new_link(people: People, *members: Account, now: datetime, made_by: str = "") -> str:
+    """Return the secret of a link that signs in to the accounts of a person; their sessions and earlier links end."""
+    person = members[0].person
+    end_secrets(people, S.person == person, S.kind.in_((INVITATION, SESSION)))
+    return issue(people, INVITATION, person, now, boards=[member.board for member in members], made_by=made_by)
 
 
 def link_for_boards(people: People, members: Sequence[Account], now: datetime) -> str:
@@ -355,7 +355,7 @@ def link_for_boards(people: People, members: Sequence[Account], now: datetime) -
     person, ids = members[0].person, {member.person for member in members}
     for table in (accounts, secrets, identities):
         people.execute(update(table).where(table.c.person.in_(ids)).values(person=person))
-    return new_link(People(people.connection, ""), members[0], now)
+    return new_link(People(people.connection, ""), *members, now=now)
 
 
 def links_table(invitations: Iterable[Invitation], address: str, others: Sequence[Mapping[str, str]] = ()) -> Table:

@@ -1,7 +1,7 @@
 """The tables of the accounts, the same in SQLite and PostgreSQL; several boards may share them.
 
 An account is of a person on one board, which it names by the board's key: its team and its role there. Sessions,
-tokens, links and sign-ins by other sites are the person's, on one board or, with the board "", on all.
+tokens, links and sign-ins by other sites are the person's on one board; a link for all boards is a link for each.
 """
 
 from __future__ import annotations
@@ -52,16 +52,19 @@ memberships = make_table(
     Index(None, "account"),
 )
 
-# Secrets are random, and stored as their sha256 alone. ``made_by`` is the account that made a link for somebody else.
+# Secrets are random, and stored as their sha256 alone, for each board on which they are valid. ``made_by`` is the
+# account that made a link for somebody else.
 secrets = make_table(
     METADATA,
     "secrets",
-    *columns_of(String(64), "digest", unique=True),
+    *columns_of(String(64), "digest"),
     *columns_of(String(10), "kind"),
     *columns_of(String(ID_LENGTH), "person", index=True),
-    *columns_of(String(ID_LENGTH), "board made_by", server_default=""),
+    *columns_of(String(ID_LENGTH), "board"),
+    *columns_of(String(ID_LENGTH), "made_by", server_default=""),
     *columns_of(SafeJson, "data"),
     *columns_of(Moment, "made expires"),
+    UniqueConstraint("digest", "board"),
 )
 
 # The accounts of other sites by which a person signs in.

@@ -7,7 +7,7 @@ none.
 from __future__ import annotations
 
 import secrets as random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -32,22 +32,24 @@ def issue(
     person: str,
     now: datetime,
     *,
+    boards: Sequence[str] = (),
     data: Mapping[str, Any] | None = None,
     days: int | None = None,
     made_by: str = "",
 ) -> str:
-    """Make a secret of a person on the board, and return it; it is not shown again. Expired ones are forgotten."""
+    """Make a secret of a person on the board, or on several ``boards``, and return it. Expired ones are forgotten."""
     secret = random.token_urlsafe(SECRET_BYTES)
     people.execute(delete(secrets).where(S.expires < now))
     expires = now + timedelta(days=DAYS[kind] if days is None else days)
-    values = {"digest": digest_of(secret), "kind": kind, "person": person, "board": people.board, "made": now}
-    people.execute(insert(secrets).values(**values, expires=expires, data=data or {}, made_by=made_by))
+    values = {"digest": digest_of(secret), "kind": kind, "person": person, "made": now, "expires": expires}
+    values |= {"data": data or {}, "made_by": made_by}
+    people.execute(insert(secrets).values([{**values, "board": board} for board in boards or [people.board]]))
     return secret
 
 
 def secrets_of(people: People, kind: str, now: datetime, *conditions: ColumnElement[bool]) -> list[Row[Any]]:
     """Return the secrets that are valid on the board and fulfil some conditions, the latest first."""
-    is_valid = S.kind == kind, S.board.in_(("", people.board)), S.expires >= now
+    is_valid = S.kind == kind, people.has(S.board), S.expires >= now
     return list(people.execute(select(secrets).where(*is_valid, *conditions).order_by(S.id.desc())))
 
 
@@ -58,8 +60,12 @@ def find(people: People, kind: str, secret: str, now: datetime) -> Row[Any] | No
 
 def end_secrets(people: People, *conditions: ColumnElement[bool]) -> bool:
     """End the secrets on the board that fulfil some conditions, and return whether there were any."""
-    is_here = S.board.in_(("", people.board))
-    return bool(people.execute(delete(secrets).where(is_here, *conditions)).rowcount)
+    return bool(people.execute(delete(secrets).where(people.has(S.board), *conditions)).rowcount)
+
+
+def end_everywhere(people: People, secret: str) -> None:
+    """End a secret on all boards, by somebody who has it."""
+    people.execute(delete(secrets).where(S.digest == digest_of(secret)))
 
 
 def digest_of(secret: str) -> str:

@@ -10,11 +10,23 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Row, func, insert, select, update
+from sqlalchemy import ColumnElement, Row, func, insert, select, update
 
 from geval_py.board.people.accounts import A, Account, RefusedError, account, all_accounts, new_account, team_named
 from geval_py.board.people.schema import accounts, identities
-from geval_py.board.people.secrets import INVITATION, SCOPES, SUBMIT, TOKEN, S, end_secrets, find, issue
+from geval_py.board.people.secrets import (
+    INVITATION,
+    SCOPES,
+    SUBMIT,
+    TOKEN,
+    S,
+    digest_of,
+    end_everywhere,
+    end_secrets,
+    find,
+    issue,
+    secrets_of,
+)
 from geval_py.board.people.store import People
 from geval_py.errors import UsageError
 from geval_py.text import visible
@@ -31,22 +43,25 @@ class Identity(NamedTuple):
     name: str
 
 
-def accept(people: People, secret: str, now: datetime) -> str:
-    """Use a link, and return the person whose it is; raises RefusedError."""
-    row = find(people, INVITATION, secret, now)
-    if row is None:
+def accept(people: People, secret: str, now: datetime) -> list[Account]:
+    """Use a link, and return the accounts to which it signs in; raises RefusedError."""
+    links = secrets_of(people, INVITATION, now, S.digest == digest_of(secret))
+    if not links:
         raise RefusedError("this link was used or has expired; ask the organiser for another one")
-    return _join(people, row.person, now)
+    end_everywhere(people, secret)
+    return _join(people, links[0].person, now, A.board.in_([link.board for link in links]))
 
 
-def _join(people: People, person: str, now: datetime) -> str:
-    """Return a person who signs in; their links end. Raises RefusedError if all their accounts were closed."""
-    end_secrets(people, S.person == person, S.kind == INVITATION)
-    is_theirs = A.person == person, A.closed.is_(None), *([A.board == people.board] if people.board else [])
-    if people.execute(select(A.id).where(*is_theirs)).first() is None:
+def _join(people: People, person: str, now: datetime, *conditions: ColumnElement[bool]) -> list[Account]:
+    """Return the accounts of a person who signs in; their links end. Raises RefusedError if all were closed."""
+    members = all_accounts(people, A.person == person, *conditions)
+    if not members:
         raise RefusedError(CLOSED)
-    people.execute(update(accounts).where(*is_theirs, A.joined.is_(None)).values(joined=now))
-    return person
+    boards = [member.board for member in members]
+    end_secrets(people, S.person == person, S.kind == INVITATION, S.board.in_(boards))
+    is_new = A.id.in_([member.id for member in members]), A.joined.is_(None)
+    people.execute(update(accounts).where(*is_new).values(joined=now))
+    return members
 
 
 # Other sites
@@ -59,8 +74,8 @@ def person_of(people: People, who: Identity) -> str | None:
     return people.execute(select(c.person).where(*is_this)).scalar()
 
 
-def identified(people: People, who: Identity, now: datetime) -> str:
-    """Return the person whom another site knows, "" if they have no account on the board.
+def identified(people: People, who: Identity, now: datetime) -> list[Account]:
+    """Return the account of somebody whom another site knows, [] if they have none on the board.
 
     Raises RefusedError if it was closed, and if the address is that of an account that was used.
     """
@@ -72,7 +87,7 @@ def identified(people: People, who: Identity, now: datetime) -> str:
             raise RefusedError(f"{visible(who.email)} is the address of an account: {ask}")
         connect(people, who, invited, now)
         person = invited.person
-    return "" if person is None else _join(people, person, now)
+    return [] if person is None else _join(people, person, now)
 
 
 def connect(people: People, who: Identity, member: Account, now: datetime) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Executable, inspect
+from sqlalchemy import ColumnElement, Connection, CursorResult, Executable, inspect, true
 
 from geval_py.board.database.store import Board, Database, boards_in, place_of, store_errors
 from geval_py.board.people.schema import METADATA
@@ -38,6 +38,10 @@ class People:
     def execute(self, statement: Executable) -> CursorResult[Any]:
         """Execute a statement."""
         return self.connection.execute(statement)
+
+    def has(self, board: ColumnElement[str]) -> ColumnElement[bool]:
+        """Return the condition that a ``board`` of a table is this one."""
+        return board == self.board if self.board else true()
 
 
 @dataclass(frozen=True)

@@ -155,8 +155,8 @@ def use_invitation(request: Request) -> Response:
     server = server_of(request)
     try:
         with server.accounts.writing() as people:
-            person = sign_in.accept(people, request.path_params["secret"], server.clock())
-            return server.welcome(people, person, "signed in")
+            members = sign_in.accept(people, request.path_params["secret"], server.clock())
+            return server.welcome(people, members, "signed in")
     except RefusedError:
         server.count_try(request)
         raise
@@ -168,8 +168,7 @@ def sign_out(request: Request) -> Response:
     answer = RedirectResponse(f"{server.path}/", 303)
     with server.accounts.writing() as people:
         for cookie in server.cookies:
-            digest = secrets.digest_of(request.cookies.get(cookie, ""))
-            secrets.end_secrets(people, secrets.S.digest == digest, secrets.S.kind == secrets.SESSION)
+            secrets.end_everywhere(people, request.cookies.get(cookie, ""))
             server.set_cookie(answer, cookie, "", 0)
     return answer
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -185,10 +185,11 @@ class ServerContext:
         frame = self.frame(settings=settings, phase=phase, policy=PAGE_POLICY)
         return HTMLResponse(frame.page(template, title, root=f"{self.path}/", **values), status)
 
-    def welcome(self, people: People, person: str, how: str) -> Response:
-        """Start a session of a person, and send the browser to the person's own page."""
-        session = secrets.issue(people, secrets.SESSION, person, self.clock())
-        for account in accounts.all_accounts(people, A.person == person):
+    def welcome(self, people: People, members: Sequence[Account], how: str) -> Response:
+        """Start a session of a person with these accounts, and send the browser to the person's own page."""
+        boards = [account.board for account in members]
+        session = secrets.issue(people, secrets.SESSION, members[0].person, self.clock(), boards=boards)
+        for account in members:
             accounts.log(People(people.connection, account.board), account.label, how, now=self.clock())
         answer = RedirectResponse(f"{self.path}/{'' if self.boards else 'me'}", 303)
         self.set_cookie(answer, self.cookie, session, secrets.DAYS[secrets.SESSION])

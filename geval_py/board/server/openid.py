@@ -61,9 +61,9 @@ async def come_back(request: Request) -> Response:
         current = server.signed_in(request)
         with server.accounts.writing() as people:
             is_asked = current is not None and sign_in.person_of(people, who) is None
-            person = "" if is_asked else sign_in.identified(people, who, server.clock())
-            if person:
-                return server.welcome(people, person, f"signed in by {provider.name}")
+            members = [] if is_asked else sign_in.identified(people, who, server.clock())
+            if members:
+                return server.welcome(people, members, f"signed in by {provider.name}")
         if current is None:
             _check_is_open(server, who)
         request.session[WHO] = who._asdict()
@@ -87,7 +87,7 @@ async def choose_name(request: Request) -> Response:
             others = submitter_names(connection)
         with server.accounts.writing() as people:
             account = sign_in.enrol(people, who, form.get("name", ""), server.clock(), others)
-            return server.welcome(people, account.person, "made an account")
+            return server.welcome(people, [account], "made an account")
 
     if request.method == "POST":
         try:

@@ -113,8 +113,7 @@ def _secrets(board, names, make):
     """Make accounts, and a secret of each."""
     with accounts_of(board).writing() as people:
         links = [accounts.invite(people, name, now=now()).secret for name in names]
-        persons = [sign_in.accept(people, link, now()) for link in links]
-        return [make(people, accounts.account(people, accounts.A.person == one)) for one in persons]
+        return [make(people, one) for link in links for one in sign_in.accept(people, link, now())]
 
 
 def sessions(board, names):

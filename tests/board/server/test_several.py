@@ -197,6 +197,39 @@ def test_an_organiser_of_one_board_is_nobody_on_another(several):
     assert thief.get("/course/bible/organiser").headers["location"] == "/course/bible/sign-in"
 
 
+@pytest.mark.parametrize("what", ["link", "account"])
+def test_an_organiser_ends_sessions_and_links_of_their_board_alone(several, what):
+    """One link and one session may be for all boards; a link for one of them ends them there, and so does closing."""
+    olga, bob, link = (
+        invited(several, "gap", "olga", role="organiser"),
+        several.signed_in("bob"),
+        several.invite("carol"),
+    )
+    for name in ("bob", "carol"):
+        form = {"invite": {"again": name}} if what == "link" else {"close": {"name": name, "sure": "yes"}}
+        for page, data in form.items():
+            assert olga.post(f"/course/gap/organiser/{page}", data=data).status_code in (200, 303)
+    assert bob.get("/course/gap/me").headers["location"] == "/course/gap/sign-in"
+    assert bob.get("/course/bible/me").status_code == 200
+    carol = Browser(several.app)
+    assert carol.post(link.replace("/course", "/course/gap")).status_code == 403
+    assert carol.post(link).headers["location"] == "/course/"
+    assert carol.get("/course/gap/me").headers["location"] == "/course/gap/sign-in"
+    assert carol.get("/course/bible/me").status_code == 200
+
+
+def test_a_session_on_all_boards_is_ended_on_one_or_by_signing_out(several):
+    thief, bob = several.signed_in("bob"), Browser(several.app)
+    bob.cookies.update(thief.cookies)
+    number = re.search(
+        '/me/end"><input type="hidden" name="number" value="([0-9]+)"', bob.get("/course/gap/me").text
+    )[1]
+    bob.post("/course/gap/me/end", data={"number": number})
+    assert [thief.get(f"/course/{name}/me").status_code for name in ("gap", "bible")] == [303, 200]
+    bob.post("/course/gap/sign-out")
+    assert [thief.get(f"/course/{name}/me").status_code for name in ("gap", "bible")] == [303, 303]
+
+
 def test_a_token_is_for_one_board_and_ends_with_the_account(several):
     browser = several.signed_in("anna")
     made = browser.post("/course/gap/me/tokens", data={"name": "laptop"}).text
