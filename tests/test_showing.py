@@ -113,32 +113,32 @@ def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
         "LikelihoodHashed_low", "LikelihoodHashed_high",
     ]  # fmt: skip
     assert repr(outputs) == (
-        "File name            k   lr    o  output  PerplexityHashed    LikelihoodHashed\n"
-        "out-k=2,lr=1e-3,o=3  2   1e-3  3          2.8263571231330045  0.3538123303015241\n"
-        "out-k=10,lr=0.1,o=x  10  0.1   x          2.8263571231330045  0.3538123303015241\n"
-        "out-k=10,output=y    10           y       2.8263571231330045  0.3538123303015241\n"
-        "out                                       2.8263571231330045  0.3538123303015241"
+        "k    lr    o  output  PerplexityHashed    LikelihoodHashed\n"
+        "2    1e-3  3          2.8263571231330045  0.3538123303015241\n"
+        "10   0.1   x          2.8263571231330045  0.3538123303015241\n"
+        "10            y       2.8263571231330045  0.3538123303015241\n"
+        "out                   2.8263571231330045  0.3538123303015241"
     )
     assert repr(geval_py.Evaluations()) == "[]"
     latex = outputs.to_latex(label="tab:a", precision=1).splitlines()
     assert [line[: line.index(": ")] for line in latex[1:5]] == [f"% {one.output.name}" for one in outputs]
     assert latex[10:15] == [
-        r"\begin{tabular}{lllllrr}",
+        r"\begin{tabular}{llllrr}",
         r"\toprule",
-        r"File name & k & lr & o & output & PerplexityHashed & LikelihoodHashed \\",
+        r"k & lr & o & output & PerplexityHashed & LikelihoodHashed \\",
         r"\midrule",
-        r"out-k=2,lr=1e-3,o=3 & 2 & 1e-3 & 3 &  & 2.8 & 0.4 \\",
+        r"2 & 1e-3 & 3 &  & 2.8 & 0.4 \\",
     ]
     named = outputs.to_latex(names={"k=2,lr=1e-3,o=3": "A_b", "out.tsv": "B"}).splitlines()
     assert named[-7:-2] == [
         r"\midrule",
         r"A\_b & 2.8263571231330045 & 0.3538123303015241 \\",
-        r"out-k=10,lr=0.1,o=x.tsv & 2.8263571231330045 & 0.3538123303015241 \\",
-        r"out-k=10,output=y.tsv & 2.8263571231330045 & 0.3538123303015241 \\",
+        r"k=10,lr=0.1,o=x & 2.8263571231330045 & 0.3538123303015241 \\",
+        r"k=10,output=y & 2.8263571231330045 & 0.3538123303015241 \\",
         r"B & 2.8263571231330045 & 0.3538123303015241 \\",
     ]
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed --metric LikelihoodHashed --precision 2 -%")
-    assert r"out &  &  &  &  & 283 & 35 \\" in outputs.to_latex().splitlines()
+    assert r"out &  &  &  & 283 & 35 \\" in outputs.to_latex().splitlines()
     assert outputs.to_markdown(precision=1, names={"out.tsv": "B|C"}).splitlines()[:2] == [
         "| output | PerplexityHashed | LikelihoodHashed |",
         "| --- | ---: | ---: |",

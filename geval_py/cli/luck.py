@@ -8,6 +8,7 @@ from geval_py.cli import score
 from geval_py.cli.commands import OF_HASHED_METRICS, command, number_option, table_options
 from geval_py.explaining import luck
 from geval_py.reading import config
+from geval_py.reading.outputs import short_names
 from geval_py.reading.splits import locate
 from geval_py.scoring import evaluate
 from geval_py.scoring.score_tables import shown_names
@@ -35,7 +36,7 @@ def run_luck(args: argparse.Namespace) -> int:
     with score.blaming_config(task):
         schemes = luck.luck_schemes(evaluate.select_schemes(task), args.seeds)
         results = score.scored(task, locate(task), schemes, settings)
-    shown = shown_names(results, dict(settings.names)) or [result.output.name for result in results]
+    shown = shown_names(results, dict(settings.names)) or short_names([result.output for result in results])
     pairs = [(luck.luck_of(result), name) for result, name in zip(results, shown, strict=True) if not result.errors]
     report = luck.HashCollisionReport(tuple(output for output, _ in pairs), tuple(name for _, name in pairs))
     if report.outputs or settings.format == "json":

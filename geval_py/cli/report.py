@@ -56,7 +56,9 @@ def run_report(args: argparse.Namespace) -> None:
         simple = (output for output in beside if output.is_baseline)
         split = evaluation.split._replace(outputs=tuple(one for one in simple if one.path != evaluation.output.path))
         results = evaluate_split(task, split, select_schemes(task)[:1])
-        baselines = {f"the baseline {one.output.name}": one.scores[0].value for one in results if one.has_scores}
+        baselines = {
+            f"the baseline {one.output.parameters['model']}": one.scores[0].value for one in results if one.has_scores
+        }
     with terminal.ProgressBar("samples", unit="items") as progress:
         report = Report(evaluation, others, documents=settings.documents_by, baselines=baselines, progress=progress)
         title = challenge.Challenge(path=task.directory, task=task).title

@@ -20,6 +20,7 @@ from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_o
 from geval_py.explaining.significance import NORMAL, dot, sum_of
 from geval_py.explaining.statistics import sums_by
 from geval_py.reading.files import ANSWERS_ALONE
+from geval_py.reading.outputs import output_at, short_names
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel.profile import COUNTS, EDGES, MASSES
 from geval_py.scoring.metrics.base import NOISE, Array, Integers, exp, profile_of, profiled
@@ -155,7 +156,8 @@ class Calibration(Tabular):
         return plain_table(["part", "n", "claimed", "observed", "low", "high"], rows)
 
     def legend(self) -> Iterator[str]:
-        yield f"{visible(self.file)}: {visible(self.metric)}, {counted(self.lines, 'line')} of {visible(self.test)}"
+        (name,) = short_names([output_at(self.file)])
+        yield f"{visible(name)}: {visible(self.metric)}, {counted(self.lines, 'line')} of {visible(self.test)}"
         yield "calibrated: the range in which 95 % of calibrated outputs lie."
         yield ""
         yield from self.sentences()

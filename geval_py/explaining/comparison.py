@@ -59,6 +59,7 @@ from geval_py.reading.outputs import (
     find_output,
     output_at,
     own_names,
+    short_names,
     unique_names,
 )
 from geval_py.scoring import blocks, scores
@@ -205,8 +206,7 @@ class Comparison(formats.Tabular):
         return formats.Tabular.markdown(replace(self, marks=True))
 
     def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
-        shown = replace(self, names={**self.short_names(), **self.names}, marks=True)
-        return formats.Tabular.latex(shown, caption, label)
+        return formats.Tabular.latex(replace(self, marks=True), caption, label)
 
     def to_markdown(self, names: Mapping[str, str] | None = None) -> str:
         """Write a Markdown table, the best score bold with marks of significance; ``names`` are as in to_latex."""
@@ -224,8 +224,9 @@ class Comparison(formats.Tabular):
         return "".join(self.with_names(names or {}).latex(caption, checked_label(label)))
 
     def short_names(self) -> dict[str, str]:
-        """Return the names for a paper or a chart, without ``out-`` and ``.tsv``."""
-        return {system.name: short_name(system.name) for system in self.systems}
+        """Return the names of the systems in tables and charts: those that a user gave, or short ones."""
+        own = [system.name for system in self.systems]
+        return {**dict(zip(own, short_names(list(map(output_at, own))), strict=True)), **self.names}
 
     def with_names(self, names: Mapping[str, str], *, precision: int | None = None) -> Comparison:
         """Return the same comparison, which tables for people show with other names and digits; raises UsageError."""
@@ -246,7 +247,7 @@ class Comparison(formats.Tabular):
     def rows(self) -> Iterator[tuple[Comparison, System, dict[str, str]]]:
         """Yield each system with its comparison; of several sets, once for each, with its name, and for all lines."""
         comparisons = [
-            replace(comparison, precision=self.precision, names=self.names, marks=self.marks)
+            replace(comparison, precision=self.precision, names=self.short_names(), marks=self.marks)
             for comparison in (*self.sets, self)
         ]
         for name in (system.name for system in self.systems):
@@ -343,7 +344,7 @@ class Comparison(formats.Tabular):
         no_worse = numbers.p_value(system.p_no_worse)
         deviation = "" if system.run_deviation is None else f" ± {numbers.significant(system.run_deviation, 2)}"
         return {
-            "system": visible(self.names.get(system.name, system.name)),
+            "system": visible(self.names[system.name]),
             "runs": str(system.runs),
             RUNS_SCORE: f"{number(system.run_mean, system.interval)}{deviation}",
             SCORE: Bold(score) if is_best else score,
@@ -380,7 +381,7 @@ class Comparison(formats.Tabular):
         infinite, unit = self.compared < self.lines, unit_text(self.effect_unit)
         yield visible(
             f"{self.metric} ({self.unit}, {self.direction} is better) of {numbers.counted(self.lines, 'line')} of "
-            f"{self.test}; the baseline is {self.names.get(self.baseline, self.baseline)}."
+            f"{self.test}; the baseline is {self.short_names()[self.baseline]}."
         )
         if self.sets:
             yield (

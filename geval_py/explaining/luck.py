@@ -18,6 +18,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining.calibration import hashed_scheme, schemes_of
 from geval_py.explaining.significance import t_quantile
 from geval_py.reading.lines import Bytes, decode_lines
+from geval_py.reading.outputs import output_at, short_names
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
@@ -58,10 +59,14 @@ class Luck(formats.Tabular):
     signature: str
 
     def table(self) -> Table:
-        return HashCollisionReport((self,), (self.file,)).table()
+        return HashCollisionReport((self,), self._shown_names).table()
 
     def legend(self) -> Iterator[str]:
-        return HashCollisionReport((self,), (self.file,)).legend()
+        return HashCollisionReport((self,), self._shown_names).legend()
+
+    @property
+    def _shown_names(self) -> tuple[str, ...]:
+        return tuple(short_names([output_at(self.file)]))
 
 
 @dataclass(frozen=True, repr=False)

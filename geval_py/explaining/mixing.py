@@ -38,7 +38,7 @@ from geval_py.explaining.significance import LEVEL, TINY, dot, mean_of
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.reading import config, splits, wordprobs
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.outputs import output_at, unique_names
+from geval_py.reading.outputs import output_at, short_names, unique_names
 from geval_py.scoring import scores
 from geval_py.scoring.evaluate import evaluate_output
 from geval_py.scoring.kernel import backends
@@ -154,15 +154,21 @@ class Mixture(formats.Tabular):
         rounded_names = ("score", "held_out", "predicted")
         return values | {name: ten_digits(values[name]) for name in rounded_names}
 
-    def shown_name(self, component: Component) -> str:
-        """Return the name of a component for people, in which that of an output may be replaced."""
-        output, to_train, _ = component.name.partition(REST_TO_TRAIN)
-        return self.names.get(output, output) + to_train
+    def shown_names(self) -> dict[str, str]:
+        """Return the names of the components for people: an output's is short, or the one that a user gave."""
+        own = [component.name for component in self.components if component.signature]
+        short = {**dict(zip(own, short_names(list(map(output_at, own))), strict=True)), **self.names}
+        names = {}
+        for component in self.components:
+            output, to_train, _ = component.name.partition(REST_TO_TRAIN)
+            names[component.name] = short.get(output, output) + to_train
+        return names
 
     def table(self) -> Table:
+        names = self.shown_names()
         rows = [
             (
-                self.shown_name(component),
+                names[component.name],
                 numbers.significant(component.score, SCORE_DIGITS),
                 component.infinite,
                 numbers.fixed(component.weight, 4),
@@ -174,7 +180,7 @@ class Mixture(formats.Tabular):
         return Table(columns, rows).without(() if infinite else ("infinite",))
 
     def records(self) -> Table:
-        return replace(self, names={}).table()
+        return replace(self, names={component.name: component.name for component in self.components}).table()
 
     def legend(self) -> Iterator[str]:
         what = f"{self.metric} ({self.unit}, {self.direction} is better)"
@@ -184,7 +190,7 @@ class Mixture(formats.Tabular):
         if self.bins > 1:
             yield f"The weights depend on how sure a line is, in {self.bins} bins; these are their means."
         change, ends, p = self.change.cells()
-        best = visible(self.names.get(self.best, self.best))
+        best = visible(self.shown_names()[self.best])
         held_out, alone = (numbers.significant(score, SCORE_DIGITS) for score in (self.held_out, self.score))
         yield (
             f"Mixed, {held_out}; {best} alone, {alone}: a change of {change} nats{ends and ' '}{ends}, p {p}: "

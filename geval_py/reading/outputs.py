@@ -196,20 +196,30 @@ def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[s
     """Map each of the :func:`accepted_names` to the indices of the outputs that it means."""
     accepted: dict[str, list[int]] = {}
     for kind in zip(*map(accepted_names, names, outputs), strict=True):
-        new = {name: [n for n, typed in enumerate(kind) if name in typed] for name in set[str]().union(*kind)}
+        new: dict[str, list[int]] = {}
+        for n, typed in enumerate(kind):
+            for name in typed:
+                new.setdefault(name, []).append(n)
         accepted = new | accepted
     return accepted
 
 
 def short_names(outputs: Sequence[Output]) -> list[str]:
-    """Return a unique name for each output that is short and may be typed: bigram for ``out-model=bigram.tsv``."""
+    """Return the name of each output in tables: unique, short, and one that commands accept.
+
+    >>> short_names([output_at(f"out{name}.tsv") for name in ("", "-model=bigram", "-k=3,lr=0.1", "-k=4,lr=0.1")])
+    ['out', 'bigram', 'k=3,lr=0.1', 'k=4,lr=0.1']
+    """
     names = unique_names(outputs)
     accepted = by_accepted_names(names, outputs)
     short = []
     for n, output in enumerate(outputs):
         pairs = [f"{key}={value}" for key, value in output.parameters.items()]
+        first = list(output.parameters.values())[:1]
+        if first and first[0][:1].isdecimal():  # a number says nothing without what it is of
+            first = pairs[:1]
         stem = re.sub(rf"(?:{_ANY_FORMAT})$", "", output.name).removeprefix("out-")
-        name = ",".join([*list(output.parameters.values())[:1], *pairs[1:]]) or stem
+        name = ",".join([*first, *pairs[1:]]) or stem
         short.append(name if accepted.get(name) == [n] else names[n])
     return short
 

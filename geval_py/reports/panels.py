@@ -39,7 +39,6 @@ from geval_py.reports.charts import (
 )
 from geval_py.reports.report import Report, as_perplexity, score_row
 from geval_py.scoring.metrics.base import exp
-from geval_py.scoring.score_tables import short_name
 from geval_py.scoring.scores import Evaluation
 from geval_py.tables.escapes import short
 from geval_py.tables.numbers import counted, p_value, percent
@@ -224,8 +223,9 @@ def comparison_panel(report: Report) -> Panel | None:
     comparison = report.comparison
     if comparison is None:
         return None
+    names = comparison.short_names()
     others = [system for system in comparison.systems if system.name != comparison.baseline]
-    question = f"Is {short(short_name(others[0].name))} better?" if len(others) == 1 else "Is another one better?"
+    question = f"Is {short(names[others[0].name])} better?" if len(others) == 1 else "Is another one better?"
     sentences = [_verdict(system, comparison) for system in others[:3]]
     first = others[0]
     if first.least_detectable is not None and first.least_detectable < math.inf:
@@ -234,7 +234,7 @@ def comparison_panel(report: Report) -> Panel | None:
     intervals = (one.effect_interval for one in others if one.effect_interval is not None)
     interval = next((f", with a {interval_text(one)}" for one in intervals), "")
     rows, chart = differences(comparison)
-    better = next((short(short_name(system.name)) for system in others if _is_better(system, comparison)), "")
+    better = next((short(names[system.name]) for system in others if _is_better(system, comparison)), "")
     return Panel(
         "comparison",
         question,
@@ -245,12 +245,12 @@ def comparison_panel(report: Report) -> Panel | None:
         table=table_of(
             [("output", written), ("score", figure), ("difference", figure), *ENDS, ("p", written), ("won", percent),
              ("lost", percent), ("tied", percent)],
-            [(short(one.name, 60), one.score, row.value, row.low, row.high,
+            [(short(names[one.name], 60), one.score, row.value, row.low, row.high,
               p_value(one.p_value), one.won, one.lost, one.tied)
              for one, row in zip(others, rows, strict=True)],
         ),
         method=f"{'Per cent above the score' if comparison.effect_unit == '%' else 'Score minus that'} of "
-        f"{short(comparison.baseline, 60)}{interval}; p: {comparison.method}, two-sided; won: lines with a "
+        f"{short(names[comparison.baseline], 60)}{interval}; p: {comparison.method}, two-sided; won: lines with a "
         f"{'lower loss' if comparison.of_losses else 'better score'}.",
     )  # fmt: skip
 
@@ -282,7 +282,7 @@ def _is_better(system: System, comparison: Comparison) -> bool | None:
 
 
 def _verdict(system: System, comparison: Comparison) -> str:
-    name, better = short(short_name(system.name)), _is_better(system, comparison)
+    name, better = short(comparison.short_names()[system.name]), _is_better(system, comparison)
     if system.effect is None or system.p_value is None:
         if not system.compared:
             return f"{name} cannot be compared: no line is finite in both."

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geval_py.reading import config
-from geval_py.reading.outputs import own_names, unique_names
+from geval_py.reading.outputs import own_names, short_names, unique_names
 from geval_py.scoring.scores import Evaluation, IntervalOf, signature_lines
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import score_text
@@ -42,7 +42,9 @@ class ScoreTable(Tabular):
         interval: IntervalOf | None = None,
         how: str = "",
     ) -> None:
-        self.results, self.shown, self.interval, self.how = results, shown, interval, how
+        self.results, self.interval, self.how = results, interval, how
+        self.has_own_names = bool(shown)
+        self.shown = shown or short_names([result.output for result in results])
         self.precision, self.percentage = precision, percentage
         self.names = [score.name for score in results[0].scores]
 
@@ -63,7 +65,7 @@ class ScoreTable(Tabular):
             return
         for by_name in (False, True):
             keys, labels = self._labels(by_name=by_name, as_geval=width is None)
-            has_head = by_name or keys != [NAME] or len(names) > 1
+            has_head = keys != [NAME] or len(names) > 1
             rows = [[*keys, *names]] if has_head else []
             rows += [[*label, *cells] for label, cells in zip(labels, values, strict=True)]
             needed = [2 + max(map(display_width, column)) for column in zip(*rows, strict=True)]
@@ -74,24 +76,23 @@ class ScoreTable(Tabular):
     def _labels(self, *, by_name: bool = False, as_geval: bool = False) -> tuple[list[str], list[list[str]]]:
         """Return the headings and the labels of the outputs, escaped: the parameters in their names.
 
-        The name, as GEval shortens it, stands before the parameters if these do not identify every output or, but for
-        ``as_geval``, if one has none, and alone with ``by_name``. Names that a user gives stand alone.
+        An output without parameters has its short name in the first column. If the columns do not tell all outputs
+        apart, or with ``by_name``, the short name or the one that a user gives stands alone; ``as_geval``, the name
+        as GEval shortens it stands before them.
         """
-        outputs = [result.output for result in self.results]
-        full = [output.name for output in outputs]
-        short = [name.removesuffix(".tsv") for name in full]
-        names = list(map(visible, self.shown or (short if len({*short}) == len({*full}) else full)))
-        if self.shown or by_name:
-            return ["output"], [[name] for name in names]
+        outputs, names = [result.output for result in self.results], list(map(visible, self.shown))
         keys = sorted({key for output in outputs for key in output.parameters})
         labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
-        is_unnamed = any(
-            not (as_geval and not one.errors) and not any(label)
-            for one, label in zip(self.results, labels, strict=True)
-        )
-        heads = list(map(visible, keys))
-        if keys and not is_unnamed and len(set(map(tuple, labels))) == len(labels):
-            return heads, labels
+        heads, are_told_apart = list(map(visible, keys)), len(set(map(tuple, labels))) == len(labels)
+        if self.has_own_names or by_name or not (as_geval or (keys and are_told_apart)):
+            return ["output"], [[name] for name in names]
+        if keys and are_told_apart:
+            return heads, [
+                label if any(label) else [name, *label[1:]] for name, label in zip(names, labels, strict=True)
+            ]
+        full = [output.name for output in outputs]
+        stems = [name.removesuffix(".tsv") for name in full]
+        names = list(map(visible, stems if len({*stems}) == len({*full}) else full))
         return [NAME, *heads], [[name, *label] for name, label in zip(names, labels, strict=True)]
 
     def _cells(self, result: Evaluation) -> list[str]:
@@ -286,7 +287,7 @@ def shown_names(evaluations: Sequence[Evaluation], names: Mapping[str, str]) -> 
     outputs = [one.output for one in evaluations]
     unique = unique_names(outputs)
     renamed = own_names(names, unique, outputs, "scored")
-    return [renamed.get(name, name) for name in unique]
+    return [renamed.get(name, short) for name, short in zip(unique, short_names(outputs), strict=True)]
 
 
 def scores_table(

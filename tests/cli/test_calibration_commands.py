@@ -23,7 +23,7 @@ def test_one_line(geval, challenge):
     for name in ("expected.tsv", "out.tsv"):
         path = challenge / "dev-0" / name
         path.write_text(path.read_text().splitlines()[0] + "\n")
-    assert "\nout.tsv: PerplexityHashed, 1 line of dev-0\n" in geval("calibration", "-t", "dev-0")[1]
+    assert "\nout: PerplexityHashed, 1 line of dev-0\n" in geval("calibration", "-t", "dev-0")[1]
     (challenge / "dev-0/out-2.tsv").write_text(":1\n")
     assert " of 1 line of dev-0; the baseline is " in geval("compare", "-t", "dev-0", "-m", "PerplexityHashed")[1]
 
@@ -43,7 +43,7 @@ def test_luck_of_several_outputs_of_which_one_is_at_fault(geval, challenge):
     status, out, err = geval("luck", "-t", "dev-0", "--seeds", "2")
     assert status == 1
     assert err.startswith("geval: Line 1: Unexpected data [")
-    assert [row.split()[0] for row in out.splitlines()[1:2]] == ["out.tsv"]
+    assert [row.split()[0] for row in out.splitlines()[1:2]] == ["out"]
 
 
 def test_luck_of_several_outputs_of_which_one_has_a_line_of_buckets(geval, challenge):
@@ -53,7 +53,7 @@ def test_luck_of_several_outputs_of_which_one_has_a_line_of_buckets(geval, chall
     status, out, err = geval("luck", "-t", "dev-0", "--seeds", "2")
     assert status == 1
     assert err.startswith("geval: Line 2: Unexpected data [a line of buckets holds for one seed of the hash]\n")
-    assert [row.split()[0] for row in out.splitlines()[1:2]] == ["out.tsv"]
+    assert [row.split()[0] for row in out.splitlines()[1:2]] == ["out"]
 
 
 @pytest.mark.parametrize(

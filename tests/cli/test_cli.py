@@ -74,7 +74,7 @@ def test_scores(words, challenge, geval):
 def test_several_outputs(challenge, geval):
     for name in ("out-epochs=10.tsv", "out-epochs=2.tsv"):
         (challenge / "dev-0" / name).write_text(":1\n:1\n:1\n")
-    assert geval("-t", "dev-0")[1] == "epochs\tPerplexityHashed\n2\t1024.00\n10\t1024.00\n\t12.70\n"
+    assert geval("-t", "dev-0")[1] == "epochs\tPerplexityHashed\n2\t1024.00\n10\t1024.00\nout\t12.70\n"
     (challenge / "dev-0/out-x.tsv").write_text(":1\n:1\n:1\n")
     assert geval("-t", "dev-0")[1].splitlines()[0] == "File name\tepochs\tPerplexityHashed"
 

@@ -121,6 +121,24 @@ FIRST_WORDS = """\
 """
 
 
+def test_the_help_of_a_metric_needs_no_other():
+    assert [name for name, metric in METRICS.items() if re.search("the same|above|below", metric.summary)] == []
+
+
+TABLES = ("", "compare", "luck", "mix", "calibration -o bigram", "tune -o bigram")
+
+
+@pytest.mark.parametrize("words", TABLES)
+def test_tables_call_outputs_by_names_that_commands_accept(words, gazette, geval):
+    shutil.copy("dev-0/out-model=bigram.tsv", "dev-0/out.tsv")
+    table = geval(*words.split(), "-t", "dev-0")[1]
+    names = {"bigram"} if "-o" in words else {"bigram", "unigram", "out"}
+    assert names <= set(re.findall(r"(?m)^(\w+)", table))
+    assert re.findall(r"out-|\.tsv|…", table) == []
+    for name in names:
+        assert geval("-t", "dev-0", "-o", name)[0] == 0
+
+
 def test_geval_alone_where_there_is_no_challenge(tmp_path, monkeypatch, geval):
     monkeypatch.chdir(tmp_path)
     missing = "geval: No test subdirectory with the expected results: `./test-A`\n"

@@ -399,8 +399,8 @@ def test_the_first_lines(challenge, geval, mode, format):
 def test_people_are_shown_the_name_of_an_output_without_parameters(challenge, geval):
     write(challenge / "test-A", "out-model=a.tsv", ["a:0.5 :0.5"] * 5)
     names = [line.split("|")[1].strip() for line in geval("--format", "markdown")[1].splitlines()]
-    assert names == ["File name", "---", "out-model=a", "out"]
-    assert [line.split("\t")[0] for line in geval()[1].splitlines()] == ["model", "a", ""]  # as GEval
+    assert names == ["model", "---", "a", "out"]
+    assert [line.split("\t")[0] for line in geval()[1].splitlines()] == ["model", "a", "out"]
 
 
 def test_cartesian_features(challenge, geval):

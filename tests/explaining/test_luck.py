@@ -44,14 +44,14 @@ def test_the_table():
     result = luck(evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv"), seeds=2)
     shown = replace(result, score=174.6, mean=176.0, low=167.8, high=185.8, sd=0.02, left_out=1)
     assert str(shown).splitlines() == [
-        "system                score   mean    95 % of seeds     sd      lines",
-        "out-model=bigram.tsv  174.60  176.00  [167.80, 185.80]  0.0200  212",
+        "system  score   mean    95 % of seeds     sd      lines",
+        "bigram  174.60  176.00  [167.80, 185.80]  0.0200  212",
         "",
         "PerplexityHashed (words, lower is better) of dev-0",
         "mean: the score under 2 other seeds of the hash, on average",
         "95 % of seeds: the range of their scores; a score outside of it was lucky or unlucky",
         "sd: the standard deviation of the loss between seeds, in nats a word",
-        "out-model=bigram.tsv: without 1 line that some seeds make infinite",
+        "bigram: without 1 line that some seeds make infinite",
     ]
 
 

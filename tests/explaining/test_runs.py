@@ -190,7 +190,7 @@ def test_the_command(challenge, geval):
     head, *rows = out.splitlines()
     assert (status, head.split("  ")[0], "runs" in head, "not worse" in head) == (0, "system", True, True)
     assert "only differ" not in err
-    assert re.match(r"out-model=c.tsv        2     +[0-9.]+ ± [0-9.]+  ", rows[0])
+    assert re.match(r"c        2     +[0-9.]+ ± [0-9.]+  ", rows[0])
     assert "runs' mean ± sd: the mean of the runs' scores and their standard deviation.\n" in out
     crossed = "t test with crossed variances of training runs and lines (Obuchowski and Rockette), "
     assert f"p: of no difference from the baseline, two-sided; {crossed}" in out

@@ -79,9 +79,9 @@ def test_the_command(challenge, geval):
     head, *rows = out.split("\n\n")[0].splitlines()
     assert (status, head.split()[:3]) == (0, ["system", "set", "score"])
     assert [row.split()[:2] for row in rows] == [
-        [f"out-{o}.tsv", s] for o in ("better", "same") for s in ("dev-0", "dev-1", "all")
+        [o, s] for o in ("better", "same") for s in ("dev-0", "dev-1", "all")
     ]
-    assert "\nLogLoss (nats, lower is better) of 300 lines of dev-0, dev-1; the baseline is out-same.tsv.\n" in out
+    assert "\nLogLoss (nats, lower is better) of 300 lines of dev-0, dev-1; the baseline is same.\n" in out
     all_lines = (
         "all: the lines of all sets together; a set counts by its number of lines. What is said below of documents, "
         "degrees of freedom, the best of n and the minimum detectable difference is of these rows."

@@ -268,7 +268,7 @@ VARIANTS = {
      4.0]}, "epochs\tlr\tPerplexity\tLogLoss\n2\t0.1\t1.00\t2.00\n10\t0.1\t3.00\t4.00\n"),
     "a parameter that is not in every name": ({"out-a=1.tsv": [1.0], "out-a=1,b=2.tsv": [2.0]},
      "a\tb\tPerplexity\n1\t\t1.00\n1\t2\t2.00\n"),
-    "an out.tsv beside them": ({"out-a=1.tsv": [1.0], "out.tsv": [2.0]}, "a\tPerplexity\n1\t1.00\n\t2.00\n"),
+    "an out.tsv beside them": ({"out-a=1.tsv": [1.0], "out.tsv": [2.0]}, "a\tPerplexity\n1\t1.00\nout\t2.00\n"),
     "no parameters and one metric": ({"out-x.tsv": [1.0], "out.tsv": [2.0]}, "out-x\t1.00\nout\t2.00\n"),
     "no parameters and two metrics": ({"out-x.tsv": [1.0, 3.0], "out.tsv": [2.0, 4.0]},
      "File name\tPerplexity\tLogLoss\nout-x\t1.00\t3.00\nout\t2.00\t4.00\n"),
@@ -277,13 +277,14 @@ VARIANTS = {
     "dots in a name": ({"out-v.2.tsv": [1.0], "guess.txt": [2.0]}, "out-v.2\t1.00\nguess.txt\t2.00\n"),
     "names that only their endings tell apart": ({"guess.tsv": [1.0], "guess": [2.0]},
      "guess.tsv\t1.00\nguess\t2.00\n"),
-    "with escapes": ({"out-\x1b=\x1b.tsv": [1.0], "out.tsv": [2.0]}, "\\x1b\tPerplexity\n\\x1b\t1.00\n\t2.00\n"),
+    "with escapes": ({"out-\x1b=\x1b.tsv": [1.0], "out.tsv": [2.0]}, "\\x1b\tPerplexity\n\\x1b\t1.00\nout\t2.00\n"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("outputs", "text"), VARIANTS.values(), ids=VARIANTS)
 def test_several_outputs(outputs, text):
-    """A table, a row a file: columns first the parameters parsed from the names, then the metrics, with a header;
+    """A table, a row a file: columns first the parameters parsed from the names, then the metrics, with a header; a
+    file without parameters has its short name in the first column (GEval: nothing);
     no file has parameters: the first column is File name (and no header if there is one metric only), without .tsv
     (GEval 1.42.2, of out-2.tsv: out-2)."""
     names = ("Perplexity", "LogLoss")
