@@ -532,7 +532,7 @@ def test_a_name_is_of_the_challenges_that_have_the_output(monkeypatch, geval):
     assert [line.split("\t")[1] for line in out.splitlines()[1:]] == [
         "Ours",
         "Chance",
-        "out-model=skewed.tsv",
+        "skewed",
         "Chance",
     ]
     assert err == ""
