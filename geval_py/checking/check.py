@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from geval_py.checking.rules import (
     file_problem,
     select_rules,
 )
-from geval_py.checking.targets import CANNOT_BE_READ, Target, find_targets
+from geval_py.checking.targets import Target, find_targets
 from geval_py.checking.word_checks import LineFindings, check_words
 from geval_py.errors import (
     CorruptFileError,
@@ -85,7 +85,7 @@ def check_targets(
     """Check outputs with the rules of some codes; report missing outputs too.
 
     ``progress_of(path)`` returns a context manager with the function that is called after each block of that output.
-    Files of a test set that cannot be read are left out. ``keep_going``: an output that needs a package which is
+    ``keep_going``: an output that needs a package which is
     missing here is a problem, not a MissingPackageError. The other arguments are those of :func:`check_output`.
     """
     files: list[str] = []
@@ -98,30 +98,13 @@ def check_targets(
             problems += [target] if target.rule.code in rules else []
             continue
         files.append(target.name)
-        of_output: list[Problem] | None = None
         with progress_of(target.output) as progress:
-            while of_output is None:
-                try:
-                    of_output = check_output(
-                        target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress
-                    )
-                except MissingPackageError as error:
-                    if not keep_going:
-                        raise
-                    of_output = [_unreadable(target.output, str(error))]
-                except DataError as error:  # of a file of the test set, which is left out
-                    expected, inputs = (
-                        None if file is not None and file.name == error.path else file
-                        for file in (target.expected, target.input)
-                    )
-                    if (expected, inputs) == (target.expected, target.input):
-                        raise
-                    target = target._replace(
-                        expected=expected,
-                        input=inputs,
-                        without_count=CANNOT_BE_READ,
-                        unreadable=(*target.unreadable, error),
-                    )
+            try:
+                of_output = check_output(target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress)
+            except MissingPackageError as error:
+                if not keep_going:
+                    raise
+                of_output = [_unreadable(target.output, str(error))]
         problems += (replace(problem, path=target.name) for problem in of_output)
         notes += [*target.notes, *(f"{named(target.name)}: {note}" for note in target.file.notes)]
         unreadable += target.unreadable
@@ -158,8 +141,7 @@ def check_output(
 ) -> list[Problem]:
     """Check one output with the rules of some codes; return the problems in the order of the table of rules.
 
-    An output that cannot be read is a problem, not an error. Raises DataError only for the test set's own files
-    (expected, input).
+    An output that cannot be read is a problem, not an error.
     """
     codes = frozenset(rules) - target.pointless
     total = LineFindings(max_places or 1 << 62)
@@ -168,16 +150,12 @@ def check_output(
         from geval_py.checking.text_checks import check_texts
 
         work = partial(check_texts, target=target, total=total)
+    first_block = None
     try:
         with (
-            lines.LineReader(target.file, header=target.output_header, max_bytes=max_bytes) as outputs,
-            ExitStack() as stack,
+            lines.LineReader(target.file, header=target.header, max_bytes=max_bytes) as outputs,
+            lines.LineReader(target.expected, header=target.header) if target.expected else nullcontext() as expected,
         ):
-            expected = None
-            if target.expected is not None:
-                expected = stack.enter_context(lines.LineReader(target.expected, header=target.output_header))
-            has_mark = outputs.has_byte_order_mark
-            first_block = None
             for block, findings in map_blocks(outputs, expected, work, progress=progress):
                 first_block = first_block or block
                 total.extend(findings)
@@ -185,14 +163,7 @@ def check_output(
                     message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
                     problem = file_problem(RULES_BY_CODE["E106"], target.output, message, line=1)
                     return [problem] if "E106" in codes else []
-            items = target.lines
-            if target.expected is not None:
-                items = lines.count_lines(target.expected, header=target.output_header)
-            elif target.input is not None:
-                items = lines.count_lines(target.input, header=target.in_header)
     except (CorruptFileError, TooLargeError, UnreadableFileError) as error:
-        if error.path != target.output:
-            raise
         if isinstance(error, UnsupportedEncodingError):
             problem = file_problem(RULES_BY_CODE["E106"], target.output, error.reason, line=1)
         elif isinstance(error, UnreadableFileError):
@@ -207,4 +178,4 @@ def check_output(
                 message = f"{is_larger} more than {error.max_bytes} bytes"
             problem = file_problem(RULES_BY_CODE["E105"], target.output, message, lines=total.lines)
         return [problem] if problem.rule.code in codes else []
-    return problems_of(CheckedOutput(target, total, items, codes, has_mark, first_block))
+    return problems_of(CheckedOutput(target, total, codes, outputs.has_byte_order_mark, first_block))

@@ -26,26 +26,16 @@ from geval_py.scoring.blocks import Block
 from geval_py.tables.numbers import counted
 from geval_py.text import named, visible
 
-NO_METRIC = (
-    "no line is a guess of a word gap; if the challenge is of another task, add --metric NAME, or name the folder of "
-    "its config.txt with --challenge"
-)
-FIX_NO_METRIC = "Run it in the folder of config.txt, or add --challenge DIR or --metric NAME. For word gaps:"
 NO_GUESS = "; write `:1` where there is no guess"  # which other tasks than word gaps do not have
 HEADER_NAMES = frozenset({"answer", "class", "expected", "gold", "label", "labels", "tags", "target", "word", "y"})
 MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of lines is looked for
 
 
 class CheckedOutput(NamedTuple):
-    """An output whose lines were all checked.
-
-    ``items`` is the number of lines that it should have, None if that is not known. ``codes`` are those of the rules
-    that apply.
-    """
+    """An output whose lines were all checked; ``codes`` are those of the rules that apply."""
 
     target: Target
     lines: LineFindings
-    items: int | None
     codes: Collection[str]
     has_byte_order_mark: bool
     first_block: Block | None
@@ -107,8 +97,9 @@ def _beginning(output: CheckedOutput, findings: Findings) -> None:
         findings["W211"] = Finding.of_file(message, line=1, token="\ufeff")
     target = output.target
     first = output.lines.texts[0].split("\t")[0] if output.lines.texts else ""
-    if target.header and not target.header_is_skipped and first.casefold() == target.header.casefold():
-        message = f"the first line is the header's name, `{visible(target.header)}`, and is read as the first item"
+    if target.unread_header and first.casefold() == target.unread_header.casefold():
+        name = visible(target.unread_header)
+        message = f"the first line is the header's name, `{name}`, and is read as the first item"
         findings["W215"] = Finding.of_file(message, line=1, token=first)
 
 
@@ -127,7 +118,7 @@ def _separators(output: CheckedOutput, findings: Findings) -> None:
 
 def _number_of_lines(output: CheckedOutput, findings: Findings) -> None:
     """Compare the number of lines with that of the items (E102, E103, E104), if that is known (W108)."""
-    number, items, target = output.lines.lines, output.items, output.target
+    number, items, target = output.lines.lines, output.target.lines, output.target
     if not number:
         findings["E102"] = Finding.of_file("the output has no line")
     elif items is not None and number != items:
@@ -142,20 +133,8 @@ def _number_of_lines(output: CheckedOutput, findings: Findings) -> None:
             finding.places = [Place(number if few else items + 1, 1, "", message)]
         findings["E103" if few else "E104"] = finding
     elif items is None:
-        message = f"the number of lines is not checked: {target.without_count}"
-        findings["W108"] = Finding.of_file(message)
-
-
-def _format_of_the_metric(output: CheckedOutput, findings: Findings) -> None:
-    """Name the metric of lines that it cannot read (E117), or that none is known (E113, E115)."""
-    target, texts = output.target, output.lines.texts
-    if target.metric is not None and "E117" in findings:
-        findings["E117"].fix = f"Write what {target.metric.name} reads (geval --list-metrics)."
-    without_colon = [findings[code] for code in ("E113", "E115") if code in findings]
-    are_all = sum(finding.count for finding in without_colon) == output.lines.lines
-    if are_all and not target.has_metric and not any(":" in text for text in texts):
-        for code in findings.keys() & {"E113", "E115"}:
-            findings[code].summary, findings[code].fix = NO_METRIC, f"{FIX_NO_METRIC} {RULES_BY_CODE[code].fix}"
+        reason = "what there is of its test set cannot be read" if target.unreadable else target.without_lines
+        findings["W108"] = Finding.of_file(f"the number of lines is not checked: {reason}")
 
 
 def _numbers_far_above_one(output: CheckedOutput, findings: Findings) -> None:
@@ -199,11 +178,11 @@ def _first_lines(output: CheckedOutput, findings: Findings) -> None:
     if not any(RULES_BY_CODE[code].needs_answers for code in output.codes):  # a board's time must not depend on them
         first = first._replace(expected=b"", known=0)
     bits = target.bits if target.is_of_words else None
-    are_comparable = target.words_are_plain and lines.lines == output.items
+    are_comparable = target.words_are_plain and lines.lines == target.lines
     answers = lines.counts["answers"]
     no_guess = answers * target.bits * math.log(2)
     for code, message, fix, places in faults_of_first_lines(
-        first, output.items or 0, target.metric, bits, words_are_plain=are_comparable
+        first, target.lines or 0, target.metric, bits, words_are_plain=are_comparable
     ):
         if code == "W304":
             is_worse = no_guess < lines.loss < math.inf and not math.isclose(lines.loss, no_guess)
@@ -220,7 +199,6 @@ FILE_RULES = (
     _beginning,
     _separators,
     _number_of_lines,
-    _format_of_the_metric,
     _numbers_far_above_one,
     _mixed_scales,
     _tokens_of_language_models,

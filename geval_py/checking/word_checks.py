@@ -236,7 +236,7 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, list[Place]
     files = (target.training, target.expected if target.words_are_plain else None)
     for file in filter(None, files) if frequent else ():
         with suppress(DataError):
-            for word in read_lines(file, header=target.output_header):
+            for word in read_lines(file, header=target.header):
                 lines += 1
                 counts.update(token for token in frequent if word.startswith(token) or word.endswith(token))
     firsts: dict[tuple[str, int], Place] = {}  # by the rule and the line

@@ -19,7 +19,7 @@ from profiles import examples
 from geval_py.checking.check import check_output
 from geval_py.checking.fixes import DIFF_LINES
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
-from geval_py.checking.targets import Target, find_targets
+from geval_py.checking.targets import Target, find_targets, with_options
 from geval_py.errors import GevalError
 from geval_py.reading.config import Task
 from geval_py.reading.files import File
@@ -37,17 +37,18 @@ RAW = {"invalid utf-8", "nul byte", "utf-16", "truncated gzip", "gzip named tsv"
 def check(tmp_path):
     """Check an output (bytes) and give its problems by code."""
 
-    def run(output, expected=None, rules=ALL, **options):
+    def run(output, expected=None, rules=ALL, header=None, header_is_skipped=False, **options):
         path = tmp_path / "out.tsv"
         path.write_bytes(output)
         known = {}
         if expected is not None:
             (tmp_path / "expected.tsv").write_bytes(expected)
             known["expected"] = File(str(tmp_path / "expected.tsv"))
-        for name in ("header", "header_is_skipped"):
-            if name in options:
-                known[name] = options.pop(name)
-        problems = check_output(Target(File(str(path)), **known), {*rules} - {"W108"}, **options)
+        if header is not None:
+            (tmp_path / "out-header.tsv").write_text(f"{header}\n")
+        (tmp_path / "config.txt").write_text("--out-header out-header.tsv" if header_is_skipped else "")
+        target = with_options(Target(File(str(path)), str(tmp_path), **known))
+        problems = check_output(target, {*rules} - {"W108"}, **options)
         return {problem.rule.code: problem for problem in problems}
 
     return run
@@ -293,7 +294,8 @@ def test_a_mutated_output_is_scored_or_has_an_error_where_geval_names_it(tmp_pat
     files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))
     options = Task(**files, metrics=("LogLossHashed",))
     split = locate(options)
-    problems = check_output(Target(split.outputs[0].file, expected=split.expected), ALL, max_places=0)
+    target = with_options(Target(split.outputs[0].file, str(folder), expected=split.expected))
+    problems = check_output(target, ALL, max_places=0)
     errors = [problem for problem in problems if problem.rule.severity == "error"]
     try:
         evaluate_output(split, split.outputs[0], select_schemes(options), frozenset())
@@ -538,7 +540,8 @@ def test_entries_of_a_folder_that_are_no_files(submission, geval):
     assert (problem.path, problem.summary) == ("./test-A/out.tsv", "there is no output for this test set")
     assert geval("check", "-t", "dev-0")[2] == (
         "geval: note: checked without a file of the test set: Cannot read `./dev-0/in.tsv`: it is not a regular file\n"
-        "geval: note: the rules of word gaps apply, since `./config.txt` is not there\n"
+        "geval: note: the rules of word gaps apply, since `./config.txt` is not there; for another task, add "
+        "--metric NAME or --challenge DIR\n"
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from geval_py.checking.check import check_output
 from geval_py.checking.rules import RULES
-from geval_py.checking.targets import Target
+from geval_py.checking.targets import Target, with_options
 from geval_py.checking.word_checks import SPECIAL_TOKENS, STAND_INS
 from geval_py.reading.files import File
 
@@ -23,7 +23,9 @@ def check(tmp_path):
                 (tmp_path / f"{name}.tsv").write_text("".join(f"{word}\n" for word in words))
                 known[name] = File(str(tmp_path / f"{name}.tsv"))
         (tmp_path / "out.tsv").write_text("".join(f"{line}\n" for line in lines))
-        found = check_output(Target(File(str(tmp_path / "out.tsv")), **known), {*ALL} - {"W108"}, **options)
+        target = with_options(Target(File(str(tmp_path / "out.tsv")), str(tmp_path), expected=known.get("expected")))
+        target = target._replace(training=known.get("training"))
+        found = check_output(target, {*ALL} - {"W108"}, **options)
         return {problem.rule.code: problem for problem in problem_codes(found)}
 
     return run

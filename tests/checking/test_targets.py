@@ -53,15 +53,16 @@ def found(*words, **options):
 
 # A challenge that is none
 
+NO_FOLDER = "it cannot be read: No such file or directory"
 NO_CHALLENGE = {
-    "a typo": ("rael", "there is no such folder\n  did you mean `real`?"),
-    "a typo elsewhere": ("../{name}/rael/", "there is no such folder\n  did you mean `../{name}/real`?"),
-    "nothing like it": ("ZZZ", "there is no such folder"),
-    "a file": ("pred.tsv", "it is a file, not a folder"),
+    "a typo": ("rael", f"{NO_FOLDER}\n  did you mean `real`?"),
+    "a typo elsewhere": ("../{name}/rael/", NO_FOLDER + "\n  did you mean `../{name}/real`?"),
+    "nothing like it": ("ZZZ", NO_FOLDER),
+    "a file": ("pred.tsv", "it cannot be read: Not a directory"),
     "an empty folder": ("empty", "it has no config.txt, and no test set such as dev-0"),
-    "a test set": ("real/dev-0", "it is a test set\n  did you mean `real`?"),
-    "a name that moves the cursor": ("\x1b[2J", "there is no such folder"),
-    "a NUL": ("a\0b", "there is no such folder"),
+    "a test set": ("real/dev-0", "it has no config.txt, and no test set such as dev-0\n  did you mean `real`?"),
+    "a name that moves the cursor": ("\x1b[2J", NO_FOLDER),
+    "a NUL": ("a\0b", "it cannot be read: embedded null byte"),
 }
 
 
@@ -170,7 +171,8 @@ def test_answers_that_were_not_fetched_are_said(folder, geval):
         "no problems in 1 file\n",
         "geval: note: checked without a file of the test set: Cannot read "
         f"`{folder}/real/dev-0/expected.tsv`: its content is not here: run git annex get expected.tsv\n"
-        f"geval: note: the rules of word gaps apply, since `{folder}/real/config.txt` is not there\n",
+        f"geval: note: the rules of word gaps apply, since `{folder}/real/config.txt` is not there; "
+        "for another task, add --metric NAME or --challenge DIR\n",
     )
 
 
@@ -199,12 +201,13 @@ def test_a_test_set_without_an_output(folder, geval):
     )
     assert geval("check", "real", "--strict")[0] == 1
     assert geval("check", "real", "--strict", "-t", "dev-0")[0] == 0
-    assert "\n    there is no such file\n    To fix: Check the path.\n" in geval("check", "real/nothing")[1]
+    assert "\n    No file with the test results: `real/nothing`" in geval("check", "real/nothing")[1]
 
 
 # Outputs by their names
 
 BIGRAM = "out-model=bigram.tsv"
+NO_FILE, HOLDS = "No file with the test results:", f"`dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"
 NAMED = {  # paths, options, found
     "a short name": (["bigram"], {"tests": ["dev-0"]},
      [f"./dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"]),
@@ -217,17 +220,17 @@ NAMED = {  # paths, options, found
      ["./dev-0/both.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"]),
     "a file here": (["guess.tsv"], {"tests": ["dev-0"]}, ["guess.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"]),
     "no test set": (["bigram"], {},
-     ["bigram: there is no such file; an output's short name needs its test set: -t test-A"]),
-    "no path": ([""], {}, [": the path is empty"]),
-    "a path of nothing": (["dev-0/xyz"], {}, ["dev-0/xyz: there is no such file"]),
-    "a folder of nothing": (["nothing/xyz"], {}, ["nothing/xyz: there is no such file"]),
+     ["bigram: No file with the test results: `bigram`"]),
+    "no path": ([""], {}, [": No file with the test results: ``"]),
+    "a path of nothing": (["dev-0/xyz"], {}, [f"dev-0/xyz: {NO_FILE} `dev-0/xyz`; {HOLDS}"]),
+    "a folder of nothing": (["nothing/xyz"], {}, [f"nothing/xyz: {NO_FILE} `nothing/xyz`"]),
     "a misspelt path": (["dev-0/out-bigram.tsv"], {},
-     [f"dev-0/out-bigram.tsv: there is no such file; did you mean {BIGRAM}?"]),
+     [f"dev-0/out-bigram.tsv: {NO_FILE} `dev-0/out-bigram.tsv`; did you mean {BIGRAM}? {HOLDS}"]),
     "a pattern of paths": (["dev-0/out-mod*.tsv"], {},
      [f"dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"]),
     "a pattern of nothing": (["dev-0/x*.tsv"], {},
-     [f"dev-0/x*.tsv: no file matches the pattern; the outputs there are {BIGRAM}"]),
-    "a pattern in a folder of nothing": (["nothing/*.tsv"], {}, ["nothing/*.tsv: no file matches the pattern"]),
+     [f"dev-0/x*.tsv: {NO_FILE} `dev-0/x*.tsv`; did you mean in.tsv? {HOLDS}"]),
+    "a pattern in a folder of nothing": (["nothing/*.tsv"], {}, [f"nothing/*.tsv: {NO_FILE} `nothing/*.tsv`"]),
     "a misspelt name": (["bigrma"], {"tests": ["dev-0"]},
      ["./dev-0/bigrma: No file with the test results: `./dev-0/bigrma`; did you mean bigram? "
       f"`./dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"]),
@@ -257,7 +260,7 @@ def test_one_output_of_several_test_sets(folder, geval):
     wanted = WANTED.format("dev-0/out.tsv or test-A/out.tsv")
     reason = f"{wanted}`out.tsv` is not in its place; did you mean `dev-0/out.tsv`?"
     assert found("outs", tests=["dev-0", "test-A"]) == [f"outs: {reason}"]
-    with pytest.raises(UsageError, match="`real/dev-0` cannot be for 2 test sets"):
+    with pytest.raises(UsageError, match=f"`real/dev-0/{BIGRAM}` cannot be for 2 test sets"):
         found("real/dev-0", tests=["dev-0", "test-A"])
 
 
@@ -279,7 +282,7 @@ def test_other_names_are_no_outputs(name, folder, geval):
     (folder / "single/dev-0" / BIGRAM).rename(folder / "single/dev-0" / name)
     (folder / "single/dev-0/expected.tsv").write_text("the\n")
     (told,) = found("single/dev-0")
-    assert told == f"single/dev-0/out.tsv: there is no output for this test set{MISNAMED[name]}"
+    assert told.startswith(f"single/dev-0/out.tsv: {NO_FILE} `single/dev-0/out.tsv`{MISNAMED[name]}; `single/dev-0`")
     advice = MISNAMED[name].replace("; ", "; dev-0/", 1)
     wanted = WANTED.format("dev-0/out.tsv")[:-2]
     assert found("single") == [f"single: {wanted}{advice}"]
@@ -363,7 +366,7 @@ AS_OTHERS = "the number of lines is that of dev-0, train: is this its output?"
 ], ids=["too few", "as many", "the only test set", "several", "no challenge"])  # fmt: skip
 def test_standard_input(words, status, problems, reason, folder, geval, monkeypatch):
     if not words:
-        reason = "`.` has no test set"
+        reason = "there is no in.tsv and no expected.tsv in `.`"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode() * 2)))
     got, out, _ = geval("check", "-", "--format", "json", *words)
     document = json.loads(out)
@@ -376,10 +379,12 @@ def test_standard_input_in_text(folder, geval, monkeypatch):
     status, out, err = geval("check", "-")
     assert status == 1
     assert "\n    -:1:3: `0,5` is not a number" in out
-    assert err == ("geval: note: the rules of word gaps apply, since `./config.txt` is not there\n")
-    assert (
-        "\n  W108 lines-not-counted (warning)\n    the number of lines is not checked: `.` has no test set\n" in out
+    assert err == (
+        "geval: note: the rules of word gaps apply, since `config.txt` is not there; for another task, add --metric NAME "
+        "or --challenge DIR\n"
     )
+    reason = "there is no in.tsv and no expected.tsv in `.`"
+    assert f"\n  W108 lines-not-counted (warning)\n    the number of lines is not checked: {reason}\n" in out
 
 
 def test_standard_input_twice(folder, geval):

@@ -147,8 +147,11 @@ def check(paths: Mapping[str, str], outputs: Outputs, arguments: JsonDocument) -
     problems: list[JsonDocument] = []
     for test, name, _ in outputs:
         try:
-            expected = splits.answers_at(expected_of(arguments["challenge"], arguments["answers"], test))
-            most = min(arguments["limits"]["bytes"], max(FREE_BYTES, LINE_BYTES * count_lines(expected)))
+            path = expected_of(arguments["challenge"], arguments["answers"], test)
+            expected = splits.answers_at(path)
+            most = min(
+                arguments["limits"]["bytes"], max(FREE_BYTES, LINE_BYTES * count_lines(splits.answers_at(path)))
+            )
         except DataError as error:
             raise _challenge_fault(error, test) from error
         size = os.path.getsize(paths[name])
