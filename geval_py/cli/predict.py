@@ -135,7 +135,6 @@ A run that is stopped, or killed, goes on where it was when it is started again.
         "--right", default=0, metavar="M",
         help="also score words by M tokens of the right context (default: 0; 10 are enough)",
     ),
-    switch("--fim", help="give both contexts in one prompt, by the fill-in-the-middle tokens of models of code"),
     number_option(
         "--candidates", default=0, help="also try the N likeliest words of the baseline ngram-both (default: 0)",
     ),
@@ -176,7 +175,7 @@ models:
 def run_predict(args: argparse.Namespace) -> None:
     """Run ``geval predict``; raises GevalError."""
     contexts = args.left_column, args.right_column
-    asked = predicting.Asked(args.words, args.right, args.candidates, args.fim)
+    asked = predicting.Asked(args.words, args.right, args.candidates)
     challenge, test, output = _located(args, _file_name(args.name, args.model, asked))
     size, most = len(test), args.limit if args.limit is not None else SAMPLE if args.estimate else None
     train = challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
@@ -314,7 +313,7 @@ def _file_name(name: str, address: str, asked: predicting.Asked) -> str:
         return f"{'' if name.startswith('out') else 'out-'}{name.removesuffix('.tsv')}.tsv"
     kind, _, place = address.partition(":")
     model = os.path.basename((place.partition("#")[2] or place).rstrip("/")) or kind
-    figures = {"k": asked.words, "right": asked.right, "candidates": asked.candidates, "fim": int(asked.fim)}
+    figures = {"k": asked.words, "right": asked.right, "candidates": asked.candidates}
     shown = "".join(f",{key}={value}" for key, value in figures.items() if value)
     return f"out-model={re.sub(r'[^A-Za-z0-9_.-]', '-', re.sub('[.](gguf|arpa|bin)$', '', model))}{shown}.tsv"
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from geval_py.errors import MissingFileError, ModelError
 from geval_py.modelling.corpus import Doubles, Flags
-from geval_py.modelling.word_search import AT_A_TIME, MAX_CONTEXT, Expansion, Floats, NextTokens, Tokens
+from geval_py.modelling.word_search import AT_A_TIME, MAX_CONTEXT, Expansion, Floats, NextTokens, TokenModel, Tokens
 from geval_py.text import named, visible
 from geval_py.version import installs
 
@@ -43,25 +43,17 @@ QUANTISED: dict[str, dict[str, Any]] = {
 AUTO_CLASSES = {
     "causal": "AutoModelForCausalLM", "masked": "AutoModelForMaskedLM", "encoder-decoder": "AutoModelForSeq2SeqLM",
 }  # fmt: skip
-FIM = (  # marks of the left context, of the right one, and of what is between
-    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),  # Qwen2.5-Coder, CodeGemma
-    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),  # StarCoder, Granite, StableCode
-    ("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),  # SantaCoder
-    ("\u2581<PRE>", "\u2581<SUF>", "\u2581<MID>"),  # Code Llama
-    ("<\uff5cfim\u2581begin\uff5c>", "<\uff5cfim\u2581hole\uff5c>", "<\uff5cfim\u2581end\uff5c>"),  # DeepSeek-Coder
-    ("[PREFIX]", "[SUFFIX]"),  # Codestral: the right context first
-)
-SENTINELS = (("<extra_id_0>",), ("<mask>",))  # T5, BART
+GAP_MARKS = ("<extra_id_0>", "<mask>")  # T5, BART
 CACHE_ERROR = 0.1  # of a cache's logits, as a part of their standard deviation: half precision is coarse
 
 
-class Prefixed:
+class Prefixed(TokenModel):
     """The tokens behind a prefix, which is kept; those behind it are computed together in blocks of equal length.
 
     What is computed together depends on one item alone, and so do the digits of its answer.
     """
 
-    def __init__(self, texts: Sequence[bytes], ends: frozenset[int]) -> None:
+    def __init__(self, texts: list[bytes], ends: frozenset[int]) -> None:
         self.texts, self.ends = texts, ends
         self._prefix: list[int] = []
         self._first: Any = None
@@ -297,51 +289,42 @@ class Causal(Prefixed):
         return bool(np.abs(logs[0] - logs[1]).max() < CACHE_ERROR * logs[1].std())
 
 
-class Infilling(Causal):
-    """A model that fills gaps between two texts: a causal one by marks, T5 by sentinels, or BART by masks.
+class EncoderDecoder(Causal):
+    """A model that reads both contexts of a gap, such as T5 or BART.
 
-    Bavarian et al. (2022, https://arxiv.org/abs/2207.14255), Raffel et al. (2020,
-    https://jmlr.org/papers/v21/20-074.html), Lewis et al. (2020, https://aclanthology.org/2020.acl-main.703/).
+    T5 writes the words after a sentinel (Raffel et al., 2020, https://jmlr.org/papers/v21/20-074.html), BART repeats
+    the left context before them (Lewis et al., 2020, https://aclanthology.org/2020.acl-main.703/).
     """
 
     def __init__(self, name: str, dtype: str | None = None, device: str = "auto") -> None:
         self._name = name
         super().__init__(name, dtype, device)
-        added = self._tokenizer.added_tokens_decoder.items()  # what ends the middle depends on the model
-        self.ends |= {token for token, one in added if one.special or one.content.startswith("<|")}
+        added = self._tokenizer.added_tokens_decoder.items()
+        self.ends |= {token for token, entry in added if entry.special}  # the next sentinel ends T5's words
 
     def infill(self, left: str, right: str) -> list[int]:
         """Return the tokens before the words in a gap between two texts."""
-        marks, config, most = self._marks, self._model.config, self.max_context // 2 - 2
+        most, tokenizer = self.max_context // 2 - 2, self._tokenizer
         before, after = self._ids(left)[-most:], self._ids(right)[:most]
-        if not config.is_encoder_decoder:
-            prefix, suffix, *middle = marks
-            if not middle:
-                return [*self._start, suffix, *after, prefix, *before]
-            return [*self._start, prefix, *before, suffix, *after, *middle]
-        first = [token for token in (self._tokenizer.bos_token_id,) if token is not None]
-        again = marks if marks[0] != self._tokenizer.mask_token_id else [*first, *before]  # BART repeats the text
-        end = self._tokenizer.eos_token_id
-        return [*first, *before, *marks, *after, end, config.decoder_start_token_id, *again]
+        first = [token for token in (tokenizer.bos_token_id,) if token is not None]
+        again = [*first, *before] if self._mark == tokenizer.mask_token_id else [self._mark]
+        end = [tokenizer.eos_token_id, self._model.config.decoder_start_token_id]
+        return [*first, *before, self._mark, *after, *end, *again]
 
     def _example(self) -> list[int]:
         return self.infill("a", "b")
 
     @cached_property
-    def _marks(self) -> list[int]:
-        """The tokens that mark a gap."""
-        for marks in SENTINELS if self._model.config.is_encoder_decoder else FIM:
-            tokens: list[int] = self._tokenizer.convert_tokens_to_ids([*marks])
-            if not {None, self._tokenizer.unk_token_id}.intersection(tokens):
-                return tokens
+    def _mark(self) -> int:
+        """The token that marks a gap."""
+        for token in self._tokenizer.convert_tokens_to_ids([*GAP_MARKS]):
+            if token not in (None, self._tokenizer.unk_token_id):
+                return int(token)
         raise ModelError(message=f"the tokenizer of {named(self._name)} has no token that marks a gap")
 
-    def _computed(self, tokens: Any, cache: Any, kept: int) -> Any:
-        config = self._model.config
-        if not config.is_encoder_decoder:
-            return super()._computed(tokens, cache, kept)
+    def _computed(self, tokens: Any, cache: Any, _kept: int) -> Any:
         if cache is None:
-            start = int((tokens[0] == config.decoder_start_token_id).nonzero()[-1])
+            start = int((tokens[0] == self._model.config.decoder_start_token_id).nonzero()[-1])
             self._encoded = self._model.get_encoder()(tokens[:1, :start])[0]
             tokens = tokens[:, start:]
         encoded = (self._encoded.expand(len(tokens), -1, -1),)

@@ -16,7 +16,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining.significance import Interval
 from geval_py.modelling.corpus import Doubles
 from geval_py.modelling.ngram_model import perplexities_shown, perplexity_of
-from geval_py.modelling.word_search import CheckedModel, TokenModel
+from geval_py.modelling.word_search import TokenModel
 from geval_py.tables import formats
 
 UNITS = ("token", "word", "byte")
@@ -33,14 +33,14 @@ def score_passages(model: TokenModel, texts: Iterable[str], window: int | None =
     if window is not None and (of_server or not 1 <= window <= most):
         why = "a server takes each text whole" if of_server else f"the model takes 1 to {most} tokens"
         raise UsageError(message=f"a window of {window} tokens is not possible: {why}")
-    checked, size, rows = CheckedModel(model), window or min(MAX_WINDOW, most), []
+    size, rows = window or min(MAX_WINDOW, most), []
     for text in texts:
-        logs = of_server(text) if of_server else _rolling(checked, text, size)
+        logs = of_server(text) if of_server else _rolling(model, text, size)
         rows.append([math.fsum(logs) / math.log(10), len(logs), len(text.split()), len(text.encode())])
     return np.array(rows, np.float64)
 
 
-def _rolling(model: CheckedModel, text: str, size: int) -> list[float]:
+def _rolling(model: TokenModel, text: str, size: int) -> list[float]:
     """Return the logarithm of each token's probability."""
     start = model.encode("")
     tokens, logs = model.encode(text)[len(start) :], []

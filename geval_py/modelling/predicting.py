@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -50,32 +49,30 @@ FLOOR = 1e-4  # of the rest, which no line may lose
 PUNCTUATION = ".,;:!?"
 FEW = 0.001  # of the answers: where no more end in punctuation, it stands behind words and not in them
 SAMPLED = 10_000  # answers of train that are looked at
-AT_FIRST = 100  # items of train whose contexts may lack spaces
 FIRST = 3  # gaps: a model that lists no word in any of them is at fault
 
 
 def predict(
-    model: str | baselines.WordModel | word_search.TokenModel,
+    model: str | baselines.WordModel,
     items: Iterable[Item],
     *,
     train: Iterable[Item] | None = None,
     top: int = baselines.TOP,
     right: int = 0,
     candidates: int = 0,
-    fim: bool = False,
 ) -> Iterator[str]:
     """Yield a model's output line for each item.
 
-    ``model`` is a WordModel, a TokenModel, or the address of a baseline or a language model, as ``geval predict``
-    takes it. It lists ``top`` words on a line (0: all, for a baseline); how many a WordModel lists is its own
-    affair, and it has no ``right``, ``candidates`` and ``fim``. With ``train``, it first learns from these
-    items; a baseline must. For language models, so many tokens of the ``right`` context count, too, and so many
-    ``candidates`` of the baseline ``ngram-both`` are tried, which needs ``train``; ``fim`` fills in the middle.
+    ``model`` is a WordModel, or the address of a baseline or a language model, as ``geval predict`` takes it. It
+    lists ``top`` words on a line (0: all, for a baseline); a WordModel lists what it likes, and has no ``right`` and
+    ``candidates``. With ``train``, it first learns from these items; a baseline must. For language
+    models, so many tokens of the ``right`` context count, too, and so many ``candidates`` of the baseline
+    ``ngram-both`` are tried, which needs ``train``.
 
     Raises UsageError for an unknown address, and for a model that does not give one answer to each item; ModelError
-    if there is nothing to learn from, for a model that fails, lacks a member or answers what is none.
+    if there is nothing to learn from, for a model that fails, lacks a method or answers what is none.
     """
-    asked = Asked(words=top, right=right, candidates=candidates, fim=fim)
+    asked = Asked(words=top, right=right, candidates=candidates)
     if train is None and candidates:
         raise UsageError(message="candidates are words of the items to learn from: give train=…")
     if isinstance(model, str):
@@ -83,18 +80,14 @@ def predict(
         address, model = model, open_model(model, asked)
         if train is None and kind not in ("arpa", "chat", *ADAPTERS):
             raise UsageError(message=f"the baseline `{visible(address)}` has to learn from items: give train=…")
-    is_of_tokens = hasattr(model, "next_tokens") or not (hasattr(model, "predict") or hasattr(model, "fit"))
-    protocol = word_search.TokenModel if is_of_tokens else baselines.WordModel
-    members = [name for name in vars(protocol) if name[0] != "_" and (name != "fit" or train is not None)]
-    missing = [name for name in members if not hasattr(model, name)]
+    missing = [name for name in ("fit", "predict")[train is None :] if not hasattr(model, name)]
     if isinstance(model, type):
         raise ModelError(message=f"{model.__name__} is a class: give an instance of it")
     if missing:
-        raise ModelError(message=f"{type(model).__name__} is no {protocol.__name__}: it lacks {', '.join(missing)}")
-    of_gaps = GapWords(model, asked) if isinstance(model, word_search.TokenModel) else model
+        raise ModelError(message=f"{type(model).__name__} is no WordModel: it lacks {', '.join(missing)}")
     if train is not None:
-        of_gaps.fit(train)
-    return _lines(of_gaps, items)
+        model.fit(train)
+    return _lines(model, items)
 
 
 def _lines(model: baselines.WordModel, items: Iterable[Item]) -> Iterator[str]:
@@ -145,8 +138,6 @@ def open_model(address: str, asked: Asked, settings: Settings = DEFAULTS) -> bas
     if kind not in ADAPTERS and (asked.right or asked.candidates):
         why = ", a chat model, sees both contexts: it" if kind == "chat" else ""
         raise UsageError(message=f"`{visible(address)}`{why} takes neither a right context nor candidates")
-    if asked.fim and (kind != "hf" or asked.right):
-        raise UsageError(message="--fim is for causal models of transformers, hf:NAME, and without --right")
     if kind != "hf" and (settings.dtype or settings.device != "auto"):
         raise UsageError(message="--dtype and --device are for models of transformers: hf:NAME")
     if kind == "chat":
@@ -156,13 +147,13 @@ def open_model(address: str, asked: Asked, settings: Settings = DEFAULTS) -> bas
         raise UsageError(message="--samples and --template are for chat models: chat:URL#MODEL")
     if kind == "hf":
         what = language_models.kind_of(rest)
-        if what != "causal" and (asked.right or asked.fim):
+        if what != "causal" and asked.right:
             sees = f"`{visible(address)}`, of the kind {what}, sees all of the right context"
-            raise UsageError(message=f"{sees}: leave out --right and --fim")
+            raise UsageError(message=f"{sees}: leave out --right")
         if what == "masked":
             return GapWords(masked_models.Masked(rest, asked.words, settings.dtype, settings.device), asked)
-        if what == "encoder-decoder" or asked.fim:
-            return GapWords(language_models.Infilling(rest, settings.dtype, settings.device), asked)
+        if what == "encoder-decoder":
+            return GapWords(language_models.EncoderDecoder(rest, settings.dtype, settings.device), asked)
     if kind in ADAPTERS:
         return GapWords(language_model(address, settings), asked)
     return LeftModel(rest, asked.words) if kind == "arpa" else baselines.baseline(address, top=asked.words)
@@ -211,14 +202,12 @@ class Asked(NamedTuple):
     """What a language model is asked for: ``words`` on a line, and with what.
 
     ``right`` tokens of the right context judge the likeliest words, too; 0 takes the left context alone. So many
-    ``candidates`` of the n-gram baseline of both contexts are tried beside the model's own. By ``fim``, both contexts
-    are in one prompt, with the marks that models of code have for what is between.
+    ``candidates`` of the n-gram baseline of both contexts are tried beside the model's own.
     """
 
     words: int = baselines.TOP
     right: int = 0
     candidates: int = 0
-    fim: bool = False
 
 
 @dataclass
@@ -265,7 +254,7 @@ class GapWords:
             raise UsageError(message=f"a language model lists one word or more on a line, not {asked.words}")
         self._model, self._asked = model, asked
         self._baseline = baselines.NgramGapModel(asked.candidates, sides=2) if asked.candidates else None
-        self._after, self._lexicon = "", list[str]()
+        self._after = ""
         self.method: str | None = getattr(model, "method", None)  # of a chat model
 
     def fit(self, items: Iterable[Item]) -> None:
@@ -278,19 +267,14 @@ class GapWords:
         self._after = PUNCTUATION if answers and punctuated <= FEW * len(answers) else ""
         if isinstance(self._model, masked_models.Masked | chat_models.Chat):
             self._model.fit(answers, self._after)
-        elif corpus.lacks_spaces(" ".join(text for item in kept[:AT_FIRST] for text in _contexts(item))):
-            self._lexicon = [word for word, _ in Counter(filter(None, answers)).most_common(MAX_WORDS)]
 
     def notes(self, item: Item) -> Iterator[str]:
         """Yield what makes the predictions for items like this one worse."""
         if isinstance(self._model, language_models.Causal):
             yield from self._model.notes()
         if corpus.lacks_spaces(" ".join(_contexts(item))):
-            cause = "the contexts have no spaces between words"
-            if self._lexicon:
-                yield f"{cause}: a word is one of the {MAX_WORDS:,} most frequent answers of train"
-            else:
-                yield f"{cause}, which a language model is asked for\n  split the texts into words"
+            cause = "the contexts have no spaces between words, which a language model is asked for"
+            yield f"{cause}\n  split the texts into words"
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
         """Answer each item by a line of an output."""
@@ -298,9 +282,7 @@ class GapWords:
         search = (
             self._model
             if isinstance(self._model, masked_models.Masked | chat_models.Chat)
-            else word_search.WordSearch(
-                self._model, asked.words, right=asked.right, after=self._after, lexicon=self._lexicon
-            )
+            else word_search.WordSearch(self._model, asked.words, right=asked.right, after=self._after)
         )
         blank: list[str] | None = []  # the first lines, while they list no word
         for item in items:
@@ -319,7 +301,7 @@ class GapWords:
             yield _line(shares)
         if blank:
             message = f"the model lists no word in the first {counted(len(blank), 'gap')}"
-            cause = "are its tokenizer and its weights of one model, and do spaces separate the words of the text?"
+            cause = "check that the tokenizer belongs to the model, and that spaces separate the words of the text"
             raise ModelError(message=f"{message}\n  {cause}")
 
 

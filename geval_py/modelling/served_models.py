@@ -22,7 +22,7 @@ import numpy as np
 from geval_py.errors import ModelError, UsageError
 from geval_py.modelling.corpus import Doubles
 from geval_py.modelling.language_models import needed
-from geval_py.modelling.word_search import AT_A_TIME, NextTokens, Tokens
+from geval_py.modelling.word_search import AT_A_TIME, NextTokens, TokenModel, Tokens
 from geval_py.tables.numbers import counted
 from geval_py.text import shorten, visible
 
@@ -40,7 +40,7 @@ EMPTY = "\n"  # in the place of an empty prompt, which servers refuse
 BUSY = {408, 409, 425, 429, 500, 502, 503, 504}  # statuses of answers that may be different later
 
 
-class Server:
+class Server(TokenModel):
     """A server of models; ``address`` is URL#MODEL, as http://localhost:8000/v1#gemma; ``path`` stands behind URL.
 
     ``parallel`` requests are sent at once. A key is taken from the environment, and sent to this server alone. Raises

@@ -13,23 +13,19 @@ beginning is as likely as the words that were found.
 from __future__ import annotations
 
 import math
-import operator
 import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.errors import ModelError, UsageError
-from geval_py.modelling.corpus import Flags
+from geval_py.errors import ModelError
+from geval_py.modelling.corpus import Doubles, Flags
 from geval_py.reading.wordprobs import is_listable
-from geval_py.scoring.arrays import numbers_of
-from geval_py.tables.numbers import counted
-from geval_py.text import shown
 
 Tokens: TypeAlias = "tuple[int, ...]"
 Beginning: TypeAlias = "tuple[float, Tokens, bytes]"  # of a word: its probability, its tokens, and its text
@@ -42,7 +38,6 @@ MAX_WORD_LENGTH = 100  # characters of a candidate
 RESCORED = 100  # of the likeliest words, by the right context
 MIN_SHARE = 1e-300  # of a word's probability, before its logarithm is taken
 MIN_PROBABILITY = 1e-9  # the probability of a beginning that is not worth continuing
-ROUNDING = 0.01  # by which a sum of probabilities, or the logarithm of one, may be off: half precision has 3 digits
 MAX_PASSAGE = 1 << 27  # logarithms of a window, 4 bytes each
 MIN_JUDGES = 0.5  # the part of the words with a right context by which those without are judged
 
@@ -66,119 +61,32 @@ class Expansion(NamedTuple):
     probabilities: Floats
 
 
-@runtime_checkable
-class TokenModel(Protocol):
-    """A causal language model over tokens, which are numbered from 0. Adapters of libraries implement it.
+class TokenModel:
+    """A causal language model over tokens, which are numbered from 0. The adapters of libraries are derived from it.
 
-    A prefix is what ``encode`` returned, or a part of it, and a continuation is a tuple of tokens behind it, possibly
-    empty. Arrays are numpy's, of one dimension and any type of floats, or tensors. What the members return is checked
-    when it is used: ModelError names the member at fault.
+    A prefix is what ``encode`` returned, or a part of it, and a continuation is a tuple of tokens after it, possibly
+    empty. ``texts`` are the tokens' texts in UTF-8, b"" for special tokens; those of a server may become more.
+    ``ends`` are the tokens that end a text.
     """
 
-    @property
-    def texts(self) -> Sequence[bytes]:
-        """The tokens' texts in UTF-8, b"" for special tokens; those of a server may become more."""
+    texts: list[bytes]
+    ends: frozenset[int]
+    max_context = MAX_CONTEXT  # tokens before a gap
+    expand: Any = None  # as expansion() of next_tokens, but where the model is
+    along: Any = None  # as WordSearch._along, in one pass
+    infill: Any = None  # encode() of both contexts, for a model that sees both
 
-    @property
-    def ends(self) -> frozenset[int]:
-        """The tokens that end a text."""
-
-    def encode(self, text: str, /) -> list[int]:
+    def encode(self, text: str) -> list[int]:
         """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""
+        raise NotImplementedError
 
-    def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens], /) -> Sequence[NextTokens]:
-        """Return what comes next behind the prefix with each continuation, in the order of continuations."""
+    def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[NextTokens]:
+        """Return what comes next after the prefix with each continuation."""
+        raise NotImplementedError
 
-    def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens], /) -> Sequence[Floats]:
-        """Return the natural logarithm of the probability of each token of each continuation, in [-inf, 0].
-
-        There is an array for each continuation, in their order, as long as the continuation: element i is the token's
-        logarithm behind the prefix and the tokens before it. Raises ModelError if the model cannot tell.
-        """
-
-
-class CheckedModel:
-    """A TokenModel, whose answers are checked as they come; raises ModelError with the name of the member."""
-
-    def __init__(self, model: TokenModel) -> None:
-        self._model, self._checked = model, 0
-        self.max_context: int = getattr(model, "max_context", MAX_CONTEXT)
-        self.expand = getattr(model, "expand", None)  # as expansion() of next_tokens, but where the model is
-        self.along = getattr(model, "along", None)  # as WordSearch._along, in one pass
-        self.infill = getattr(model, "infill", None)  # encode() of both contexts, for a model that sees both
-
-    @property
-    def texts(self) -> Sequence[bytes]:
-        texts = self._model.texts
-        for token in range(self._checked, len(texts)):
-            if not isinstance(texts[token], bytes):
-                raise self._fault("texts", f"has {shown(texts[token])} in place {token}, which is no bytes")
-        self._checked = len(texts)
-        return texts
-
-    @property
-    def ends(self) -> frozenset[int]:
-        return frozenset(self._tokens("ends", self._model.ends))
-
-    def encode(self, text: str, /) -> list[int]:
-        return self._tokens("encode", self._model.encode(text))
-
-    def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens], /) -> Sequence[NextTokens]:
-        name, checked = "next_tokens", []
-        for answer in self._answers(name, prefix, continuations):
-            try:
-                tokens, values = answer
-            except (TypeError, ValueError):
-                raise self._fault(name, f"has the answer {shown(answer)}, which is no NextTokens") from None
-            if tokens is not None:
-                tokens = np.array(self._tokens(name, tokens), np.int64)
-            shares = self._numbers(name, values, len(self.texts if tokens is None else tokens))
-            total = float(shares.sum())
-            if not (shares >= 0).all() or total > 1 + ROUNDING or (tokens is None and total < 1 - ROUNDING):
-                raise self._fault(name, f"has probabilities from {shares.min():.6g} that sum to {total:.6g}")
-            checked.append(NextTokens(tokens, shares))
-        return checked
-
-    def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens], /) -> Sequence[Floats]:
-        name, checked = "log_probabilities", []
-        for answer, tokens in zip(self._answers(name, prefix, continuations), continuations, strict=True):
-            logs = self._numbers(name, answer, len(tokens))
-            if not (logs <= ROUNDING).all():
-                raise self._fault(name, f"has {logs.max():.6g}, which is no logarithm of a probability")
-            checked.append(logs)
-        return checked
-
-    def _answers(self, name: str, prefix: Sequence[int], continuations: Sequence[Tokens]) -> Sequence[Any]:
-        answers: Sequence[Any] = getattr(self._model, name)(prefix, continuations)
-        if not hasattr(answers, "__len__"):
-            raise self._fault(name, f"returned {shown(answers)}, which has no answers")
-        if len(answers) != len(continuations):
-            to = counted(len(continuations), "continuation")
-            raise self._fault(name, f"has {counted(len(answers), 'answer')} to {to}")
-        return answers
-
-    def _tokens(self, name: str, tokens: Any) -> list[int]:
-        try:
-            numbers = list(map(operator.index, tokens))
-        except TypeError:
-            raise self._fault(name, f"has {shown(tokens)}, which are no numbers of tokens") from None
-        size = len(self._model.texts)
-        for number in numbers:
-            if not 0 <= number < size:
-                raise self._fault(name, f"has the token {number}; the tokens of {size} texts are 0 to {size - 1}")
-        return numbers
-
-    def _numbers(self, name: str, values: Any, size: int) -> Floats:
-        try:
-            numbers = numbers_of(values, "numbers")
-        except UsageError as error:
-            raise self._fault(name, f"has an answer at fault: {error}") from error
-        if numbers.shape != (size,):
-            raise self._fault(name, f"has an array of the shape {numbers.shape}, not ({size},)")
-        return numbers
-
-    def _fault(self, name: str, what: str) -> ModelError:
-        return ModelError(message=f"{type(self._model).__name__}.{name} {what}")
+    def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[Doubles]:
+        """Return the natural logarithm of the probability of each token of each continuation."""
+        raise NotImplementedError
 
 
 class _Kinds(NamedTuple):
@@ -203,16 +111,11 @@ class WordSearch:
 
     ``count`` words are wanted. With ``right``, so many tokens of the right context judge the likeliest words and the
     candidates, too. The characters ``after`` words end them as white space does: punctuation, where it
-    is no part of words. Beginnings that are not as likely as ``least`` are not continued. With a ``lexicon``, the
-    text has no spaces, and a word is one of those.
+    is no part of words.
     """
 
-    def __init__(
-        self, model: TokenModel, count: int, *, right: int = 0, after: str = "", least: float = MIN_PROBABILITY,
-        lexicon: Sequence[str] = (),
-    ) -> None:  # fmt: skip
-        self._model, self._count, self._right, self._least = CheckedModel(model), count, right, least
-        self._lexicon = lexicon
+    def __init__(self, model: TokenModel, count: int, *, right: int = 0, after: str = "") -> None:
+        self._model, self._count, self._right = model, count, right
         self._after, self._end = after, re.compile(f"[{re.escape(WHITE + after)}]".encode())
         self._known: _Kinds | None = None
 
@@ -222,10 +125,10 @@ class WordSearch:
         The likeliest word is the first; ``candidates`` are words to try as well.
         """
         right = right.strip(" ")
-        if right and not self._lexicon and not right.startswith(("\n", *self._after)):
+        if right and not right.startswith(("\n", *self._after)):
             right = f" {right}"
-        gap = TokenContext(self._model, left, right, spaced=not self._lexicon)
-        shares, total = self._search(gap) if not self._lexicon else (self._longest(gap, candidates), 0.0)
+        gap = TokenContext(self._model, left, right)
+        shares, total = self._search(gap)
         more = [word for word in dict.fromkeys(candidates) if word not in shares and 0 < len(word) <= MAX_WORD_LENGTH]
         if more and total > 0:
             spelt = {word: tokens for word in more if len(tokens := gap.tokens_of(word)) <= gap.room}
@@ -242,23 +145,6 @@ class WordSearch:
         if right.strip() and self._right and shares:
             shares = self._with_right(gap, right, shares, max(0.0, 1 - listed), more)
         return likeliest(shares, self._count)
-
-    def _longest(self, gap: TokenContext, candidates: Sequence[str]) -> dict[str, float]:
-        """Return the probability of each word of the lexicon to be the longest with which the text goes on.
-
-        No space marks the end of a word. A word whose tokens are the beginning of those of another loses the other's
-        probability, so that all sum to 1 at most.
-        """
-        spelt = {gap.tokens_of(word): word for word in dict.fromkeys((*self._lexicon, *candidates))}
-        spelt = {tokens: word for tokens, word in spelt.items() if 0 < len(tokens) <= gap.room}
-        logs = self._model.log_probabilities(gap.prefix, [*spelt])
-        shares = {word: math.exp(log.sum()) for word, log in zip(spelt.values(), logs, strict=True)}
-        longest = dict(shares)
-        for tokens, word in spelt.items():
-            inside = next((size for size in range(len(tokens) - 1, 0, -1) if tokens[:size] in spelt), 0)
-            if inside:
-                longest[spelt[tokens[:inside]]] -= shares[word]
-        return longest
 
     def surprisals(self, words: Sequence[str]) -> list[float]:
         """Return the surprisal in bits of each word of a text behind the words before it, as the model spells them.
@@ -328,7 +214,7 @@ class WordSearch:
     def _search(self, gap: TokenContext) -> tuple[dict[str, float], float]:
         """Return the words found with their probabilities, and the probability that a word follows."""
         words: defaultdict[bytes, float] = defaultdict(float)
-        steps, least, total = MAX_STEPS * self._count + 1, self._least, 0.0
+        steps, least, total = MAX_STEPS * self._count + 1, MIN_PROBABILITY, 0.0
         batch: list[Beginning] = [(1.0, (), b"")]
         parents: list[Beginning] = []  # all that were continued
         pool = np.empty((3, 0))  # beginnings: their probabilities, the likeliest first, their parents and last tokens
@@ -420,10 +306,10 @@ class TokenContext:
     others has half of their number as its ``max_context``.
     """
 
-    def __init__(self, model: CheckedModel, left: str, right: str = "", *, spaced: bool = True) -> None:
+    def __init__(self, model: TokenModel, left: str, right: str = "") -> None:
         self._model = model
         stripped = left.rstrip(" \t")
-        self.lead = " " if spaced and stripped and not stripped.endswith("\n") else ""
+        self.lead = " " if stripped and not stripped.endswith("\n") else ""
         self._left = stripped
         self._whole = model.encode(stripped)
         size, most = len(model.encode("")), model.max_context

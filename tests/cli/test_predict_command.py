@@ -226,12 +226,6 @@ def test_a_file_without_the_kind_of_model(here, geval, name, kind):
     )  # fmt: skip
 
 
-def test_only_models_of_transformers_fill_in_the_middle(here, geval):
-    assert geval("predict", "-t", "dev-0", "--fim", "--model", "gguf:m.gguf") == (
-        2, "", "geval: --fim is for causal models of transformers, hf:NAME, and without --right\n"
-    )  # fmt: skip
-
-
 def test_an_address_without_a_model(here, geval):
     assert geval("predict", "-t", "dev-0", "--model", "hf:") == (
         2, "",

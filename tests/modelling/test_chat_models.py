@@ -51,60 +51,8 @@ def of_llama_cpp(request, asked):
     return (400, many) if request.get("n", 1) > 4 else one_at_a_time(request, asked)
 
 
-# What follows each beginning of an answer; an answer without one here ends.
-BEHIND = AFTER | {
-    "": FIRST, "Constantin": {"op": 0.5, "ople": 0.3, "e": 0.2}, "at": {"<|im_end|>": 0.6, ".": 0.2, "e": 0.2},
-    '"eat': {'"': 0.9, "s": 0.1}, "tee": {"\n": 0.9, "s": 0.1},
-}  # fmt: skip
-
-
-def alternatives_behind(answer):
-    return [token(*pair) for pair in BEHIND.get(answer, {"<|im_end|>": 1.0}).items()]
-
-
-def continuing(request, asked):
-    """As vLLM and llama.cpp, which go on with an answer that was begun."""
-    _, *begun = request["messages"]
-    if begun:
-        assert (request["continue_final_message"], request["add_generation_prompt"]) == (True, False)
-        assert [message["role"] for message in begun] == ["assistant"]
-    listed = alternatives_behind(begun[0]["content"] if begun else "")
-    choice = {"message": {"content": ""}, "logprobs": {"content": [listed[0] | {"top_logprobs": listed}]}}
-    return 200, {"choices": [choice]}
-
-
-def continuing_tgi(request, asked):
-    """TGI goes on with whatever text it gets."""
-    listed = [
-        {"text": one["token"], "logprob": one["logprob"], "special": one["token"][0] == "<"}
-        for one in alternatives_behind(request["inputs"].rpartition("\n")[2])
-    ]
-    return 200, {"details": {"tokens": listed[:1], "top_tokens": [listed]}}
-
-
-def refusing_beginnings(request, asked):
-    is_begun = len(request["messages"]) > 1
-    return (400, {"error": "unknown field"}) if is_begun else openai(request, asked)
-
-
 def refusing(request, asked):
     return (400, {"error": "no logprobs"}) if "logprobs" in request else openai(request, asked)
-
-
-def tgi(request, asked):
-    settings = request["parameters"]
-    most = settings.get("top_n_tokens", 0)
-    if most > 5:
-        return 422, {"error": "`top_n_tokens` must be at most 5"}
-    tokens = [
-        {"text": one["token"], "logprob": one["logprob"], "special": one["token"].startswith("<")} for one in steps(5)
-    ]
-    others = [
-        [{"text": t["token"], "logprob": t["logprob"], "special": t["token"][0] == "<"} for t in one["top_logprobs"]]
-        for one in steps(most)
-    ]
-    answer = {"generated_text": ANSWERS[settings["seed"]]}
-    return 200, answer | ({"details": {"tokens": tokens, "top_tokens": others}} if most else {})
 
 
 @pytest.fixture
@@ -129,54 +77,22 @@ def chat(monkeypatch):
     return start
 
 
-@pytest.mark.parametrize(
-    ("protocol", "url"),
-    [(openai, "http://here/v1#m"), (refusing_beginnings, "http://here/v1#m"), (tgi, "http://here/generate")],
-    ids=["OpenAI", "refusing", "TGI"],
-)
-def test_alternatives_of_an_answer_are_other_answers(protocol, url, chat):
-    model, asked = chat(protocol, url)
+def test_alternatives_of_an_answer_are_other_answers(chat):
+    model, asked = chat(openai)
     shares = model.words("a", "to eat")
-    assert (model.method, len(asked)) == ("top_logprobs", 5)
+    assert (model.method, len(asked)) == ("top_logprobs", 4)
     assert shares == pytest.approx(EXACT)
     assert list(shares) == ["at", "tea", "eat", "tee", "te"]
-    assert list(chat(protocol, url, count=2)[0].words("a", "to eat")) == ["at", "tea"]
-
-
-@pytest.mark.parametrize(
-    ("protocol", "url"), [(continuing, "http://here/v1#m"), (continuing_tgi, "http://here/generate")]
-)
-def test_an_answer_that_was_begun_is_continued_word_by_word(protocol, url, chat):
-    """A word has its tokens' probability, and that of its end behind them, among the words that can begin."""
-    model, asked = chat(protocol, url)
-    model.fit([], ".,")
-    shares = model.words("a", "to eat")
-    begins = 0.9 / 0.92
-    assert model.method == "prefilled"
-    assert shares == pytest.approx({
-        "at": 0.5 * 0.8 / begins, "ate": 0.5 * 0.2 / begins, "tea": 0.3 * 0.6 / begins, "tee": 0.3 * 0.3 * 0.9 / begins,
-        "tees": 0.3 * 0.3 * 0.1 / begins, "te": 0.3 * 0.1 / begins, "eat": 0.1 * 0.9 / begins, "eats": 0.1 * 0.1 / begins,
-    })  # fmt: skip
-    assert len(asked) <= 2 + 12  # a request for each beginning of a word
-    few, _ = chat(protocol, url, count=2)
-    assert list(few.words("a", "to eat")) == ["at", "tea"]
-
-
-def test_a_server_that_stops_telling_alternatives(chat):
-    answers = iter([continuing] * 2)
-    model, _ = chat(lambda *request: next(answers, one_at_a_time)(*request))
-    assert model.method == "prefilled"
-    with pytest.raises(ModelError, match=r"completions lists no alternatives \(top_logprobs\) in its answer$"):
-        model.words("a", "b")
+    assert list(chat(openai, count=2)[0].words("a", "to eat")) == ["at", "tea"]
 
 
 @pytest.mark.parametrize(("protocol", "url", "requests"), [
     (one_at_a_time, "http://here/v1", 3 + 10), (refusing, "http://here/v1#m", 3 + 1),
-    (of_llama_cpp, "http://here/v1", 3 + 1 + 10), (tgi, "http://here/generate", 10),
-], ids=["one at a time", "refusing", "llama.cpp", "TGI"])  # fmt: skip
+    (of_llama_cpp, "http://here/v1", 3 + 1 + 10),
+], ids=["one at a time", "refusing", "llama.cpp"])  # fmt: skip
 def test_answers_are_counted_where_there_are_no_alternatives(protocol, url, requests, chat, monkeypatch):
     monkeypatch.setattr("geval_py.modelling.chat_models.SAMPLES", 10)
-    model, asked = chat(protocol, url, samples=10 if protocol is tgi else 0)
+    model, asked = chat(protocol, url)
     model.fit([], ".,")
     shares = model.words("a", "to eat")
     assert (model.method, len(asked)) == ("samples", requests)

@@ -18,7 +18,7 @@ from geval_py.modelling import language_models, masked_models
 from geval_py.modelling.language_models import token_texts
 from geval_py.modelling.predicting import Asked, GapWords, NextWords
 from geval_py.modelling.served_models import Served
-from geval_py.modelling.word_search import WordSearch
+from geval_py.modelling.word_search import TokenModel, WordSearch
 from geval_py.reading.items import Item
 
 TEXT = (Path(__file__).parents[2] / "challenges" / "gazette" / "gazette.txt").read_text(encoding="utf-8")
@@ -186,37 +186,7 @@ def test_words_have_the_probability_of_all_their_spellings(kind, tmp_path):
     assert list(GapWords(model, Asked()).notes(item)) == [note] * (kind in WITHOUT_CACHE)
 
 
-def with_marks(*marks):
-    """A tokenizer as GPT-2's, with more tokens, which are not special."""
-    tokenizer = few_letters()
-    tokenizer.add_tokens(list(marks))
-    return tokenizer
-
-
 LEFT, RIGHT = "the schooner", "Harbor, with corn"
-MARKED = {  # marks, and the order of the start, the contexts and them
-    "Qwen2.5-Coder": (["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>"], "0PlSrM"),
-    "StarCoder": (["<fim_prefix>", "<fim_suffix>", "<fim_middle>"], "0PlSrM"),
-    "DeepSeek-Coder": (["<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"], "0PlSrM"),
-    "Code Llama": (["▁<PRE>", "▁<SUF>", "▁<MID>"], "0PlSrM"),
-    "Codestral": (["[PREFIX]", "[SUFFIX]"], "0SrPl"),
-}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("marks", "order"), MARKED.values(), ids=MARKED)
-def test_both_contexts_by_filling_in_the_middle(marks, order, tmp_path):
-    tokenizer = with_marks(*marks)
-    folder = write_model(tmp_path, "gpt2", tokenizer, ENDED, **ARCHITECTURES["gpt2"])
-    model = language_models.Infilling(folder, "float64")
-    parts = dict(zip("PSM", ([tokenizer.token_to_id(mark)] for mark in marks), strict=False))
-    parts |= {"0": [0], "l": tokenizer.encode(LEFT).ids, "r": tokenizer.encode(f" {RIGHT}").ids}
-    prefix = [token for part in order for token in parts[part]]
-    assert_words_have_the_probability_of_all_their_spellings(
-        model, LEFT, RIGHT, lambda tokens: model._model(rows_of(prefix, tokens), use_cache=False).logits
-    )
-    assert "fim_pad" not in "".join(WordSearch(model, 400).words(LEFT, RIGHT))
-    assert len(model.infill("corn " * 2000, " corn" * 2000)) <= model.max_context
 
 
 def encoder_decoder(folder, kind):
@@ -240,7 +210,7 @@ def encoder_decoder(folder, kind):
 @pytest.mark.parametrize("kind", ["t5", "mt5", "umt5", "bart"])
 def test_both_contexts_by_an_encoder(kind, tmp_path):
     folder, number = encoder_decoder(tmp_path, kind)
-    model = language_models.Infilling(folder, "float64")
+    model = language_models.EncoderDecoder(folder, "float64")
     left, right = few_letters().encode(LEFT).ids, few_letters().encode(f" {RIGHT}").ids
     encoder = [*left, number("<extra_id_0>"), *right, number("</s>")]
     decoder = [number("<pad>"), number("<extra_id_0>")]
@@ -261,18 +231,12 @@ def test_both_contexts_by_an_encoder(kind, tmp_path):
 @pytest.mark.long
 def test_both_contexts_of_a_challenge(tmp_path, monkeypatch, geval):
     encoder_decoder(tmp_path / "t5", "t5")
-    gpt2(tmp_path / "coder", lambda: with_marks("<fim_prefix>", "<fim_suffix>", "<fim_middle>"))
     write_challenge(tmp_path, monkeypatch)
     words = ("predict", "-t", "dev-0", "--words", "30", "--model")
     assert geval(*words, "hf:t5")[::2] == (0, "")
-    assert geval(*words, "hf:coder", "--fim")[::2] == (0, "")
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
-    assert (tmp_path / "dev-0" / "out-model=coder,k=30,fim=1.tsv").exists()
-    for more in ("--right", "5"), ("--fim",):
-        assert geval(*words, "hf:t5", *more, "--force") == (
-            2, "", "geval: `hf:t5`, of the kind encoder-decoder, sees all of the right context: leave out --right and "
-            "--fim\n",
-        )  # fmt: skip
+    message = "`hf:t5`, of the kind encoder-decoder, sees all of the right context: leave out --right"
+    assert geval(*words, "hf:t5", "--right", "5", "--force") == (2, "", f"geval: {message}\n")
 
 
 def bert(folder, of="AutoModelForMaskedLM", **config):
@@ -524,7 +488,7 @@ def test_the_search_where_the_model_is_gives_the_same_words(tiny_gpt2):
     """As by arrays of all tokens, which other models return."""
     model = language_models.Causal(str(tiny_gpt2))
     names = ("texts", "ends", "encode", "next_tokens", "log_probabilities")
-    plain = type("Plain", (), {name: staticmethod(getattr(model, name)) for name in names[2:]})()
+    plain = type("Plain", (TokenModel,), {name: staticmethod(getattr(model, name)) for name in names[2:]})()
     plain.texts, plain.ends = model.texts, model.ends
     for left in ("the schooner left", ""):
         words = WordSearch(model, 100).words(left)

@@ -14,12 +14,12 @@ from servers import free_port, served
 from geval_py.errors import ModelError, UsageError
 from geval_py.modelling.passages import passages_shown, score_passages
 from geval_py.modelling.served_models import Served
-from geval_py.modelling.word_search import NextTokens
+from geval_py.modelling.word_search import NextTokens, TokenModel
 
 TEXTS = ["at tea to eat a toe. ", "", "a", "oat", "tea\ntoe"]
 
 
-class Counting:
+class Counting(TokenModel):
     """Letters whose probability depends on all the letters that the model sees, of which it takes eight."""
 
     max_length = 8
@@ -156,7 +156,7 @@ def test_what_does_not_go_together(addresses, geval, tmp_path):
         f"geval: `{chat}` is a chat model, which does not tell the probabilities of a text\n"
         "  geval predict takes it; choose gguf, hf, openai here\n"
     )
-    for command in ("perplexity", "next", "surprisal"):
+    for command in ("perplexity", "surprisal"):
         assert geval("lm", command, chat, text) == (2, "", is_a_chat_model)
     assert geval("lm", "perplexity", addresses[0], text, "--no-sentence-marks") == (
         2, "", "geval: --no-sentence-marks is for n-gram models\n"

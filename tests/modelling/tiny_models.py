@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from geval_py.modelling.word_search import WHITE, NextTokens
+from geval_py.modelling.word_search import WHITE, NextTokens, TokenModel
 
 # One token can be a space, a piece of a word, the end of one word with the beginning of another, or a line end.
 PIECES = (
@@ -14,7 +14,7 @@ PIECES = (
 ENDS = frozenset({0})
 
 
-class Markov:
+class Markov(TokenModel):
     """Tokens that depend on the token before them, by a table drawn at random."""
 
     def __init__(self, seed=0, texts=PIECES, going_on=0.06):
