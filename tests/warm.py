@@ -15,7 +15,6 @@ import importlib
 import io
 import json
 import os
-import pkgutil
 import select
 import selectors
 import shutil
@@ -33,10 +32,8 @@ from geval_py.board.submission import PASSED_VARIABLES
 from geval_py.reading.compression import zstd_module
 
 LIBRARIES = ("numpy", "pandas", "scipy.stats", "sqlalchemy.dialects.sqlite", "jinja2", "sacrebleu")
-NOT_IMPORTED = (  # run by Alembic alone; needs gigabytes of libraries
-    "geval_py.board.database.migrations.env",
-    "geval_py.integrations.torchmetrics",
-)
+NOT_IMPORTED = ("geval_py.integrations.torchmetrics",)  # needs gigabytes of libraries
+MIGRATIONS = "geval_py.board.database.migrations."  # run by Alembic alone
 MAX_REQUEST = 1 << 20
 CHILD = "import os, sys, geval_py.board.intake.child as child; sys.exit(child.main(sys.argv[1], os.getppid()))"
 CLIENT = """\
@@ -115,10 +112,11 @@ def serve(address):
     zstd_module()
     import geval_py
 
-    folder = os.path.dirname(geval_py.__file__)  # __path__ of an editable installation has the checkout, too
-    for module in pkgutil.walk_packages([folder], "geval_py."):
-        if module.name not in NOT_IMPORTED:
-            importlib.import_module(module.name)
+    folder = Path(geval_py.__file__).parent  # __path__ of an editable installation has folders of the checkout, too
+    for path in folder.rglob("*.py"):
+        name = ".".join(["geval_py", *path.relative_to(folder).with_suffix("").parts]).removesuffix(".__init__")
+        if name not in NOT_IMPORTED and not name.startswith(MIGRATIONS):
+            importlib.import_module(name)
     sandbox.start_child = functools.partial(WarmChild, address)
     gc.collect()
     gc.set_threshold(100_000, 20, 100)
