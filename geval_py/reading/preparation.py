@@ -17,6 +17,9 @@ GEval's minimalistic tokens are the matches of ``[\w\d]+\S*[\w\d]+|[\w\d]|[^\w\s
 character therefore ends with the last word character before white space. The pattern here finds it in linear time.
 
 Then a Preparation: the steps that the text flags of an evaluation scheme, and its tokenizer, apply to each line.
+
+Regular expressions of flags match the bytes of UTF-8, as in GEval (src/GEval/EvaluationScheme.hs: PCRE without its
+option for UTF-8). One that begins with ``(?u)``, which is an error in GEval, matches characters.
 """
 
 from __future__ import annotations
@@ -203,22 +206,40 @@ def _step(flag: Flag, scheme: str) -> Step:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", FutureWarning)
-            pattern = re.compile(flag.arguments[0])
+            regexp = flag.arguments[0]
+            pattern = re.compile(regexp) if regexp.startswith("(?u)") else re.compile(_bytes_of(regexp), re.ASCII)
     except (re.error, FutureWarning, OverflowError, RecursionError) as error:
         hint = f"in the regular expression of {visible(written)}: {visible(str(error))}"
         raise broken_flags(scheme, written, hint) from error
+    by_bytes = bool(pattern.flags & re.ASCII)
+    read, written_as = (_bytes_of, _text_of) if by_bytes else (str, str)
     match flag.letter:
         case "m":
-            return lambda text: "".join(match.group() for match in pattern.finditer(text))
+            return lambda text: "".join(written_as(match.group()) for match in pattern.finditer(read(text)))
         case "t":
-            return lambda text: " ".join(filter(pattern.search, split_words(text)))
-    parts: list[str | int] = list(re.split(r"\\([0-9]+)", flag.arguments[1]))  # texts and numbers of groups
+            return lambda text: " ".join(word for word in split_words(text) if pattern.search(read(word)))
+    parts: list[str | int] = list(re.split(r"\\([0-9]+)", read(flag.arguments[1])))  # texts and numbers of groups
     # Nine digits exceed any number of groups.
     parts[1::2] = [int(str(digits).lstrip("0")[:9] or "0") for digits in parts[1::2]]
     # As in GEval, a group that the expression lacks is empty: PolEval's challenges of punctuation have such a one.
     template = [part for part in parts if isinstance(part, str) or part <= pattern.groups]
 
     def expand(match: re.Match[str]) -> str:
-        return "".join(part if isinstance(part, str) else match[part] or "" for part in template)
+        groups = (part if isinstance(part, str) else read(written_as(match[part] or "")) for part in template)
+        return "".join(groups)
 
-    return lambda text: pattern.sub(expand, text)
+    return lambda text: written_as(pattern.sub(expand, read(text)))
+
+
+def _bytes_of(text: str) -> str:
+    """Return a character for each byte of a text in UTF-8, as GEval's regular expressions see it."""
+    return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def _text_of(characters: str) -> str:
+    """Return the text of such bytes; parts of a character become U+FFFD.
+
+    >>> _text_of(_bytes_of("żó")[:3])
+    'ż\ufffd'
+    """
+    return characters if characters.isascii() else characters.encode("latin-1").decode("utf-8", "replace")

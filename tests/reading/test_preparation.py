@@ -70,8 +70,18 @@ PREPARED = {
     "no groups": (r"s<b><\9>", "abc", "ac"),
     "nothing in nothing": ("lucm<a>t<a>s<a><b>S", "", ""),
     "something in nothing": ("s<^$><a>", "", "a"),
-    "Unicode in regular expressions": (r"m<\w>", "żó,ł!٣", "żół٣"),
-    "ASCII if asked": (r"m<(?a)\w>", "żaó,ł!٣1", "a1"),
+    "characters if asked": (r"m<(?u)\w>", "żó,ł!٣", "żół٣"),
+    "a substitution of characters": (r"s<(?u)(\w)ż><\1–>", "żż", "ż–"),
+    # By bytes, as in GEval: the same as of LC_ALL=C grep -aoP, which is PCRE's, each match decoded by itself
+    "bytes": (r"m<\w>", "żaó,ł!٣1", "a1"),
+    "bytes of a class of letters": ("cm<[\\w\\sęóąśłżźćńĘÓĄŚŁŻŹĆŃ]+>", "Jest – naprawdę?", "jest \ufffd naprawdę"),
+    "bytes, of which a match is one": ("m<.>", "ża", "\ufffd\ufffda"),
+    "the last byte of a letter is optional": ("s<ż?a><->", "ża", "-"),
+    "a letter twice": ("m<ł{2}>", "łł", ""),
+    "a range of bytes": ("m<[ą-ż]+>", "abżŻ", "żŻ"),
+    "no case but in ASCII": ("s<(?i)aŻ><x>", "Aż AŻ", "Aż x"),
+    "a group of a part of a letter": (r"s<(.)a><\1>", "ża", "\ufffd\ufffd"),
+    "take a word of one byte": ("t<^.$>", "ż a", "a"),
 }  # fmt: skip
 
 
