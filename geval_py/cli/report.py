@@ -15,6 +15,10 @@ from geval_py.scoring.evaluate import evaluate_split, select_schemes
 from geval_py.text import named, visible
 
 PAGE_FILE = "report.html"  # in the current folder
+FOR_MIXING = (  # options that geval tune and geval mix need too
+    "out_directory", "expected_directory", "test_name", "expected_file", "input_file", "in_header", "out_header",
+    "alt_metrics", "documents", "no_documents",
+)  # fmt: skip
 GENERATOR = b'<meta name="generator" content="geval-py'  # in the head of every page of ours
 
 
@@ -60,7 +64,14 @@ def run_report(args: argparse.Namespace) -> None:
             f"the baseline {one.output.parameters['model']}": one.scores[0].value for one in results if one.has_scores
         }
     with terminal.ProgressBar("samples", unit="items") as progress:
-        report = Report(evaluation, others, documents=settings.documents_by, baselines=baselines, progress=progress)
+        report = Report(
+            evaluation,
+            others,
+            documents=settings.documents_by,
+            baselines=baselines,
+            options=config.repeated_options(args, *FOR_MIXING),
+            progress=progress,
+        )
         title = challenge.Challenge(path=task.directory, task=task).title
         text = "" if html is None else page(report, title)
         drawn = {} if svg is None else dict(charts(report))

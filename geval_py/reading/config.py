@@ -480,6 +480,16 @@ def said_option(argument: str) -> str:
     return f"--{argument.replace('_', '-')}" if option is None else option.said or option.names[0]
 
 
+def repeated_options(given: argparse.Namespace, *fields: str) -> list[str]:
+    """Return the options of a command line that are in use, as words of another command that takes these fields."""
+    words: list[str] = []
+    for name in fields:
+        value: Any = getattr(given, name, None)
+        for one in value if isinstance(value, list) else [value] * bool(value):
+            words += [OPTIONS[name].names[0]] + ([] if one is True else [one])
+    return words
+
+
 # The parser
 
 

@@ -8,6 +8,7 @@ a reader should do next.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from operator import itemgetter
@@ -43,7 +44,7 @@ from geval_py.scoring.scores import Evaluation
 from geval_py.tables.escapes import short
 from geval_py.tables.numbers import counted, p_value, percent
 from geval_py.tables.table import Column, Table, written
-from geval_py.text import visible
+from geval_py.text import visible, without_credentials
 
 
 class Panel(NamedTuple):
@@ -133,7 +134,8 @@ def table_of(head: Iterable[tuple[str, Writer]], rows: Iterable[Sequence[object]
 def quality_panel(report: Report) -> Panel:
     """Return the panel on the score and its interval, beside other outputs and ones that know little."""
     score, interval, comparison = report.score, report.interval, report.comparison
-    rows = [score_row("this output", score.value, report.unit, interval)]
+    (low, high), value, measure = interval.ends, score.value, score.metric.measure
+    rows = [score_row("this output", value, report.unit, interval)]
     if comparison is not None:
         names = comparison.short_names()
         others = (system for system in comparison.systems if system.name != comparison.baseline)
@@ -141,20 +143,17 @@ def quality_panel(report: Report) -> Panel:
     if report.of_losses:
         if report.calibration is not None and report.calibration.claim is not None:
             rows.insert(0, score_row("its own claim", exp(report.calibration.claim.claimed), colour=BAD))
-        if report.unigram is not None:
-            rows.append(score_row("words of train", report.unigram, colour=SOFT))
-        if score.metric.bits is not None:
-            rows.append(score_row("knows nothing", 2.0**score.metric.bits, colour=SOFT))
         method = "An output that knows nothing has :1 on each line."
         if report.unigram is not None:
+            rows.append(score_row("words of train", report.unigram, colour=SOFT))
             method += " Words of train: on each line the 10,000 commonest words of train, by their shares."
+        if score.metric.bits is not None:
+            rows.append(score_row("knows nothing", 2.0**score.metric.bits, colour=SOFT))
     else:
-        best = score.metric.measure.best
-        end = f": the best is {figure(best)}" if math.isfinite(best) else ""
+        end = f": the best is {figure(measure.best)}" if math.isfinite(measure.best) else ""
         method = f"Of {short(score.name)}, {score.direction} is better{end}."
     rows = [row for row in rows if math.isfinite(row.value)]
-    sentences = [f"{short(score.name)} is {figure(score.value)}."]
-    (low, high), value, measure = interval.ends, score.value, score.metric.measure
+    sentences = [f"{short(score.name)} is {figure(value)}."]
     if low is None or high is None:
         sentences.append("No interval can be computed: no line differs from another.")
     else:
@@ -270,8 +269,7 @@ def differences(comparison: Comparison) -> tuple[list[ChartRow], Chart | None]:
             rows.append(ChartRow(names[system.name], value, low, high, colour=colour))
     drawn = [row for row in rows if not math.isnan(row.value)]
     title = f"difference in {comparison.effect_unit}" if unit_text(comparison.effect_unit) else "difference"
-    name = names[comparison.baseline]
-    return rows, dots(drawn, title=title, rule=0.0, rule_name=name) if drawn else None
+    return rows, dots(drawn, title=title, rule=0.0, rule_name=names[comparison.baseline]) if drawn else None
 
 
 def _is_better(system: System, comparison: Comparison) -> bool | None:
@@ -607,8 +605,10 @@ def help_panel(report: Report) -> Panel | None:
     if taken:
         best = min(taken, key=lambda mixture: round(mixture.change.mean, 4))  # the simpler one if they are as good
         gain = f"Mixed, it would score about {figure(best.held_out)} in place of {figure(mixtures[0].score)}"
-        command = "geval tune" if best is mixtures[0] else "geval mix"
-        sentence, finding = f"{gain}, on lines that were held out: {command} --apply test-A.", f"{gain}."
+        paths = [without_credentials(output.output.path) for output in report.outputs]
+        words = ["tune", *report.options, "-o", paths[0]] if best is mixtures[0] else ["mix", *report.options, *paths]
+        command = visible(shlex.join(["geval", *words]))
+        sentence, finding = f"{gain}, on lines that were held out ({command}).", f"{gain}."
     return Panel(
         "help",
         "What would help without another model?",

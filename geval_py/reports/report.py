@@ -49,9 +49,9 @@ class Report:
     """An evaluation by its first metric, compared with other outputs of the same lines.
 
     ``documents`` is as in :func:`geval_py.compare`, for all intervals, tests and folds; ``baselines`` are the scores
-    of simple outputs by their names; ``progress`` is called while outputs are compared. ``of_losses`` is whether the
-    metric is made from log losses of words. Then the figures of lines are losses in nats, and those of groups of
-    lines perplexities; else both are scores.
+    of simple outputs by their names; ``options`` are those that a command on the same test set needs; ``progress`` is
+    called while outputs are compared. ``of_losses`` is whether the metric is made from log losses of words. Then the
+    figures of lines are losses in nats, and those of groups of lines perplexities; else both are scores.
 
     Score, interval, comparison, calibration and tuning are of all lines; ``sample`` has the lines that are read
     again, all or MAX_LINES drawn at random. ``values`` are their losses in nats, or their scores, NaN for a line
@@ -72,10 +72,11 @@ class Report:
         *,
         documents: DocumentsBy = None,
         baselines: Mapping[str, float] | None = None,
+        options: Sequence[str] = (),
         progress: Progress | None = None,
     ) -> None:
         self.evaluation, self.baselines = checked_evaluation(evaluation), baselines or {}
-        self.outputs = [evaluation, *others]
+        self.outputs, self.options = [evaluation, *others], options
         self._progress = progress
         self.score = evaluation.scores[0]
         metric, scheme = self.score.metric, self.score.scheme

@@ -51,6 +51,18 @@ def test_the_first_output_is_compared_with_the_others(geval, tmp_path):
     assert "bigram is better by 46.7 % (p 0.0003)" in text
 
 
+@pytest.mark.parametrize("outputs", [["-o", "unigram"], []])
+def test_the_next_step_runs_as_printed(geval, tmp_path, monkeypatch, outputs):
+    monkeypatch.chdir(tmp_path)
+    assert geval(*WORDS, *outputs, "-m", "LogLossHashed8")[0] == 0
+    (command,) = re.findall(r"Next:.* held out \(geval (.*?)\)\.", Path("report.html").read_text(encoding="utf-8"))
+    bigram, unigram = (f"{GAZETTE}/dev-0/out-model={name}.tsv" for name in ("bigram", "unigram"))
+    path = unigram if outputs else bigram
+    assert command == f"tune --out-directory {GAZETTE} -t dev-0 -a LogLossHashed8 -o {path}"
+    status, _, err = geval(*command.split())
+    assert (status, err) == (0, "geval: note: add --apply NAME to write the mixture for the test set NAME\n")
+
+
 def test_losses_that_are_all_infinite(geval, tmp_path):
     """A warning would be an error here."""
     (tmp_path / "expected.tsv").write_text("a\n" * 150)

@@ -19,7 +19,8 @@ def make_gazette():
 
     def make():
         first, *others = evaluate_all(GAZETTE, "dev-0")
-        return page(Report(first, others), "Gazette")
+        report = Report(first, others, options=["-t", "dev-0"])
+        return page(report, "Gazette").replace(f"{GAZETTE}/", "")
 
     return make
 

@@ -174,7 +174,8 @@ def test_what_to_do_next(line, answer, step):
 
 def test_what_to_do_next_on_outputs_that_can_be_improved(gazette):
     assert re.search(
-        r"^Mixed, it would score .*: geval tune --apply test-A\. Words that are not listed", next_step(gazette)
+        r"^Mixed, it would score .* \(geval tune -t dev-0 -o dev-0/out-model=bigram.tsv\)\. Words that are not listed",
+        next_step(gazette),
     )
 
 
