@@ -15,7 +15,7 @@ from geval_py.authoring.validate import validate_challenge
 from geval_py.cli import check, terminal
 from geval_py.cli.commands import CONTEXTS, command, group, number_option, option, switch
 from geval_py.errors import UsageError
-from geval_py.reading import config, splits
+from geval_py.reading import config
 from geval_py.reading.config import Settings, Task
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
@@ -305,7 +305,6 @@ def validate(task: Task) -> int:
         terminal.complain("\n".join(map(visible, str(fault).split("\n"))))
     if faults:
         return 1
-    terminal.note(*splits.advice_on_documents(directory))
     public = directory.removesuffix(make.ANSWERS_ENDING)
     is_hidden = public != directory and os.path.isdir(public)
     folders = f"{visible(public)} --answers {visible(directory)}" if is_hidden else visible(directory)

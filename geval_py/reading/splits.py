@@ -14,8 +14,7 @@ from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
 from geval_py.errors import DataError, EmptyFileError, MissingFileError, UnreadableFileError, UsageError
-from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task, config_values, declared_documents, word_of
-from geval_py.reading.features import DOCUMENT_NAMES, columns_named
+from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task, declared_documents
 from geval_py.reading.files import (
     JSON_ENDINGS,
     STANDARD_INPUT,
@@ -39,7 +38,7 @@ from geval_py.reading.outputs import (
     find_outputs,
     output_at,
 )
-from geval_py.text import named, natural_order, some_of, suggestion, visible
+from geval_py.text import named, natural_order, some_of, suggestion
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
 REFUSED_ANSWERS = {  # by their endings, with the calls of pandas that read them
@@ -92,20 +91,6 @@ class Split(NamedTuple):
     def documents(self) -> str | Literal[False] | None:
         """The column that config.txt declares, False if it declares that there are none; raises ConfigError."""
         return declared_documents(self.directory) if self.directory else None
-
-
-def advice_on_documents(directory: str) -> list[str]:
-    """Return the advice to declare a column that is named like one of documents, unless config.txt declares one.
-
-    Raises UnreadableFileError, ConfigError and, for the header, MissingFileError.
-    """
-    header = read_header(directory, config_values(directory).get("in_header"))
-    columns = columns_named(DOCUMENT_NAMES, header) if declared_documents(directory) is None else []
-    return [
-        f"the column {visible(name)} looks like documents: add --documents {visible(word_of(name))} to config.txt to "
-        "declare it"
-        for name in columns[:1]
-    ]
 
 
 def locate(task: Task) -> Split:

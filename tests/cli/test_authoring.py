@@ -45,25 +45,6 @@ def test_init_and_validate(geval):
     assert geval("--validate", "--expected-directory", "C") == (0, "", VALID)
 
 
-@pytest.mark.parametrize(("header", "config", "column"), [
-    ("FileId\tText", "", "FileId"), ("Text\tsource id", "", "source id"), ("Text\tFile name", "", ""),
-    ("FileId\tText", " --documents Text", ""), ("FileId\tText", " --no-documents", ""),
-])  # fmt: skip
-def test_organisers_are_told_of_a_column_that_looks_like_documents(header, config, column, here, geval):
-    option = "--documents " + column.replace(" ", r"\ ")
-    note = f"the column {column} looks like documents: add {option} to config.txt to declare it"
-    note = f"geval: note: {note}\n" if column else ""
-    assert geval("--init", "--expected-directory", "C", "-m", "LogLossHashed")[0] == 0
-    with (here / "C/config.txt").open("a") as file:
-        file.write(config)
-    (here / "C/in-header.tsv").write_text(f"{header}\n")
-    assert geval("--validate", "--expected-directory", "C") == (0, "", note + VALID)
-    err = geval("board", "init", "board", "--challenge", "C")[2]
-    assert err.count(note or "looks like documents") == bool(column)
-    (here / "out.tsv").write_text("a:0.5 :0.5\n")
-    assert "looks like documents" not in geval("check", "out.tsv", "--challenge", "C")[2]
-
-
 @pytest.mark.parametrize(("option", "text"), [("--init", INIT_INSTRUCTIONS), ("--validate", VALIDATE_INSTRUCTIONS)])
 def test_instructions(option, text, geval):
     """GEval 1.42.2: on standard output, where the directory is not named (its status is 1)."""

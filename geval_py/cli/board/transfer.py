@@ -12,7 +12,6 @@ from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now, private_files
 from geval_py.cli.commands import command, option, switch
 from geval_py.errors import UsageError
-from geval_py.reading.splits import advice_on_documents
 from geval_py.text import named
 
 DATABASE = option(
@@ -49,7 +48,6 @@ def run_init(args: argparse.Namespace) -> None:
         terminal.note(
             "the answers are in the challenge's folder: publish it without them, or name others with --answers"
         )
-    terminal.note(*advice_on_documents(args.challenge))
     tests = ", ".join(test.name for test in board.settings.tests)
     terminal.say(
         f"Created the board {named(args.board)}: {tests}, ranked by {board.settings.metric}. Next steps:\n"
