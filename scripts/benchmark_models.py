@@ -23,6 +23,7 @@ from geval_py.modelling.baselines import NgramGapModel
 from geval_py.modelling.corpus import corpus_of
 from geval_py.modelling.estimation import Estimation, estimate
 from geval_py.modelling.ngram_model import NgramModel
+from geval_py.modelling.predicting import lines_of
 from geval_py.modelling.texts import blocks_of_files
 from geval_py.reading.challenge import Challenge
 
@@ -103,7 +104,7 @@ def measure_steps(folder: Path, tokens: int) -> None:
     baseline = NgramGapModel(300, sides=2)
     step("train the baseline ngram-both", lambda: baseline.fit(challenge["train"]))
     items = list(challenge["dev-0"])
-    step("its lines, 300 words each", lambda: list(baseline.predict(items)), len(items), "items")
+    step("its lines, 300 words each", lambda: list(lines_of(baseline, items)), len(items), "items")
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ SIGNATURES = {
     "Metric.predictions": "(self, arrays, *, log=False, logits=False, rest=None)",
     "format_line": "(probabilities, rest=None, *, vocabulary=None, log=False, logits=False, top=None)",
     "parse_line": "(text, line=1)",
-    "predict": "(model, items, *, train=None, top=300, right=0, candidates=0)",
+    "predict": "(model, items, *, train=None, words=300, right_tokens=0, candidates=0)",
     "read_output": "(path, *, header=None)",
     "write_output": "(path, lines, *, vocabulary=None, top=None, **numbers)",
     "reading.wordprobs.WordProbs.normalised": "(self)",

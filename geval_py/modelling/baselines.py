@@ -1,73 +1,82 @@
-"""Baselines: the answers of simple models, trained on a challenge's train, and the protocol of such models."""
+"""Baselines: simple models of word gaps, trained on a challenge's train, and the protocol of all models of gaps."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.modelling import backoff, corpus, gap_models
 from geval_py.modelling.arpa import read_arpa
-from geval_py.reading import outputs
+from geval_py.modelling.ngram_model import NgramModel
 from geval_py.reading.items import Item
-from geval_py.scoring import writing
-from geval_py.text import suggestion, visible
+from geval_py.reading.wordprobs import is_listable
 
 TOP = 300
 DEFAULT = "ngram-both"
+MARKS = frozenset(mark.decode() for mark in corpus.MARKS)
+MIN_REST = 1e-4  # of a line of a language model
+_Learnt = TypeVar("_Learnt")
 
 
-def line_of(words: Sequence[str], probabilities: Sequence[float], rest: float) -> str:
-    """Write a line of an output with six significant digits for each number.
+class WordModel(Protocol):
+    """A model that guesses words in gaps.
 
-    >>> line_of(["the", "a"], [0.5, 0.25], 0.25)
-    'the:0.5 a:0.25 :0.25'
+    ``fit`` learns from items with answers. ``words`` returns words with their probabilities for the gap between two
+    texts; ``candidates`` are words that it may try as well.
     """
-    pairs: list[object] = [None] * (2 * len(words))
-    pairs[::2], pairs[1::2] = words, probabilities
-    return ("%s:%.6g " * len(words)) % tuple(pairs) + f":{max(rest, 0.0):.6g}"
+
+    def fit(self, items: Iterable[Item], /) -> object: ...
+
+    def words(self, left: str, right: str, candidates: Sequence[str], /) -> Mapping[str, float]: ...
 
 
-@dataclass
+def likeliest(shares: Mapping[str, float], count: int) -> dict[str, float]:
+    """Return the likeliest words with their probabilities, the likeliest first."""
+    return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[:count])
+
+
+def leaving_a_rest(shares: Mapping[str, float]) -> dict[str, float]:
+    """Return probabilities that sum to 1 - MIN_REST at most."""
+    listed = math.fsum(shares.values())
+    scale = min(1.0, (1 - MIN_REST) / listed) if listed > 0 else 1.0
+    return {word: share * scale for word, share in shares.items()}
+
+
 class ShareModel:
-    """Answers each item alike: the most frequent words, by their share of the text (``unigram``) or ``uniform``.
+    """The most frequent words in each gap, by their share of the text (``unigram``) or with equal probabilities.
 
     The rest is the share of the words that occur once (Good and Turing); with equal shares, that of one more word.
     The kind ``rest`` knows no word.
     """
 
-    top: int
-    kind: str
-    line: str = ":1"
+    def __init__(self, top: int, kind: str) -> None:
+        self._top, self._kind = top, kind
+        self._shares: dict[str, float] | None = {} if kind == "rest" else None
 
     def fit(self, items: Iterable[Item]) -> None:
         """Count the words."""
-        if self.kind == "rest":
-            return
-        shares, rest = unigram_shares(corpus.texts_of(items))
-        if self.kind == "uniform":
-            rest = 1 / (len(shares) + 1)
-            shares = dict.fromkeys(shares, rest)
-        listed = dict(list(shares.items())[: self.top or None])
-        unlisted = rest + sum(list(shares.values())[len(listed) :])
-        self.line = line_of([word.decode() for word in listed], list(listed.values()), unlisted)
+        if self._kind != "rest":
+            shares = unigram_shares(corpus.texts_of(items))
+            if self._kind == "uniform":
+                shares = dict.fromkeys(shares, 1 / (len(shares) + 1))
+            self._shares = {word.decode(): share for word, share in list(shares.items())[: self._top or None]}
 
-    def predict(self, items: Iterable[Item]) -> Iterator[str]:
-        """Answer each item by the same line."""
-        return (self.line for _ in items)
+    def words(self, _left: str, _right: str, _candidates: Sequence[str] = ()) -> Mapping[str, float]:
+        """Return the same words for each gap."""
+        return _trained(self._shares)
 
 
-def unigram_shares(texts: Iterable[corpus.Sentence]) -> tuple[dict[bytes, float], float]:
-    """Return the words' shares of a text, the greatest first, and the rest, by which they are discounted."""
+def unigram_shares(texts: Iterable[corpus.Sentence]) -> dict[bytes, float]:
+    """Return the words' shares of a text, the greatest first, less that of the words that occur once."""
     counts = Counter(word for text in texts for word in text)
     total, once = counts.total(), sum(1 for count in counts.values() if count == 1)
     rest = max(1, once) / max(1, total)
-    return {word: count / total * (1 - rest) for word, count in counts.most_common()}, rest
+    return {word: count / total * (1 - rest) for word, count in counts.most_common()}
 
 
 class FrequentWordScorer:
@@ -78,88 +87,64 @@ class FrequentWordScorer:
 
     def __init__(self, path: str, top: int) -> None:
         self._model, self._top = read_arpa(path), top
-        self._words: list[bytes] = []
-        self._rest = 1.0
+        self._shares: dict[bytes, float] | None = None
 
     def fit(self, items: Iterable[Item]) -> None:
         """Choose the most frequent words of the items' texts; the share of all others is the rest."""
-        shares, _ = unigram_shares(corpus.texts_of(items))
-        listed = dict(list(shares.items())[: self._top or None])
-        self._words, self._rest = list(listed), 1.0 - sum(listed.values())
+        self._shares = dict(list(unigram_shares(corpus.texts_of(items)).items())[: self._top or None])
 
-    def predict(self, items: Iterable[Item]) -> Iterator[str]:
-        """Answer each item."""
-        reach = self._model.order - 1
-        for gap in map(corpus.gap_of, items):
-            left, right = gap.left[-reach:] if reach else [], gap.right[:reach]
-            text = b"".join(b" ".join([*left, word, *right]) + b"\n" for word in self._words)
-            logs, _, lengths = self._model.scores(text, bos=False, eos=False)
-            in_words = logs.reshape(len(self._words), int(lengths[0]))[:, len(left) :].sum(axis=1)
-            shares = 10.0 ** (in_words - in_words.max())
-            shares *= (1.0 - self._rest) / shares.sum()
-            by_share = np.argsort(-shares, kind="stable").tolist()
-            words = [self._words[place].decode(errors="replace") for place in by_share]
-            yield line_of(words, shares[by_share].tolist(), self._rest)
+    def words(self, left: str, right: str, _candidates: Sequence[str] = ()) -> dict[str, float]:
+        """Return the words of train, the likeliest first."""
+        frequent, reach = _trained(self._shares), self._model.order - 1
+        before, after = corpus.words_in(left)[-reach:] if reach else [], corpus.words_in(right)[:reach]
+        text = b"".join(b" ".join([*before, word, *after]) + b"\n" for word in frequent)
+        logs, _, lengths = self._model.scores(text, bos=False, eos=False)
+        in_words = logs.reshape(len(frequent), int(lengths[0]))[:, len(before) :].sum(axis=1)
+        shares = 10.0 ** (in_words - in_words.max())
+        shares *= sum(frequent.values()) / shares.sum()
+        pairs = zip(frequent, shares.tolist(), strict=True)
+        return {word.decode(errors="replace"): share for word, share in sorted(pairs, key=lambda pair: -pair[1])}
 
 
-class WordModel(Protocol):
-    """A model that guesses words in gaps, such as a baseline.
+class NextWordModel:
+    """An n-gram model in an ARPA file, by the left context; a word follows, so the text does not end."""
 
-    ``fit`` learns from items with answers. ``predict`` answers each item, in order, by a line of an output or by
-    words with their probabilities, in any form that ``format_line`` accepts.
-    """
+    def __init__(self, path: str, count: int) -> None:
+        self._model, self._count = NgramModel.load(path), count
 
-    def fit(self, items: Iterable[Item], /) -> object: ...
+    def fit(self, items: Iterable[Item]) -> None:
+        """Learn nothing: the model is trained."""
 
-    def predict(self, items: Iterable[Item], /) -> Iterable[str | writing.Probabilities]: ...
-
-
-def baseline(name: str, *, top: int = TOP) -> WordModel:
-    """Make a baseline by its name; raises UsageError for an unknown name."""
-    if name.startswith("kenlm:"):
-        return FrequentWordScorer(name.removeprefix("kenlm:"), top)
-    if name not in BASELINES:
-        advice = suggestion(name, BASELINES)
-        there = f"the baselines are {', '.join(BASELINES)} and kenlm:FILE"
-        raise UsageError(message=f"there is no baseline `{visible(name)}`\n  {advice}{there}")
-    return BASELINES[name].make(top)
+    def words(self, left: str, _right: str, _candidates: Sequence[str] = ()) -> dict[str, float]:
+        """Return the likeliest next words."""
+        before = [word.decode(errors="replace") for word in corpus.words_in(left)]
+        shares = self._model.next_words(before, self._count + len(MARKS))
+        goes_on = max(MIN_REST, 1 - shares.get("</s>", 0.0))
+        words = [word for word in shares if word not in MARKS and is_listable(word)]
+        return leaving_a_rest({word: shares[word] / goes_on for word in words[: self._count]})
 
 
 class NgramGapModel:
     """N-gram models of the left context, or of both (:mod:`geval_py.modelling.gap_models`)."""
 
     def __init__(self, top: int, *, sides: int) -> None:
-        self._top, self.sides = top, sides
+        self._top, self._sides = top, sides
         self._model: gap_models.GapModel | None = None
         self._texts: backoff.Texts = np.empty(0, np.object_)
 
     def fit(self, items: Iterable[Item]) -> None:
         """Train the models on the texts of the items, in which windows are joined."""
-        learnt = gap_models.learn(corpus.texts_of(items), self.sides)
+        learnt = gap_models.learn(corpus.texts_of(items), self._sides)
         self._model, self._texts = gap_models.GapModel(learnt, self._top), learnt.sides[0].texts
 
-    def predict(self, items: Iterable[Item]) -> Iterator[str]:
-        """Answer each item; raises UsageError if the model was not trained."""
-        if self._model is None:
-            raise UsageError(message="the model has learnt nothing yet: call fit first")
-        return (
-            line_of(self._texts[words].tolist(), probabilities.tolist(), 1.0 - float(probabilities.sum()))
-            for words, probabilities in self._model.answers(map(corpus.gap_of, items))
-        )
+    def words(self, left: str, right: str, _candidates: Sequence[str] = ()) -> dict[str, float]:
+        """Return the likeliest words; raises UsageError if the model was not trained."""
+        gap = corpus.GapContext(corpus.words_in(left), corpus.words_in(right), "")
+        ((words, probabilities),) = _trained(self._model).answers([gap])
+        return dict(zip(self._texts[words].tolist(), probabilities.tolist(), strict=True))
 
 
-class Baseline(NamedTuple):
-    """A baseline: its summary in the help, and what makes its model from the number of words on a line."""
-
-    summary: str
-    make: Callable[[int], WordModel]
-
-
-_MAKERS = (
-    Baseline("`:1` in each line, which is no guess", partial(ShareModel, kind="rest")),
-    Baseline("all words of train, with equal probabilities", partial(ShareModel, kind="uniform")),
-    Baseline("the words of train, with their relative frequencies", partial(ShareModel, kind="unigram")),
-    Baseline("words predicted from the left context by 4-grams", partial(NgramGapModel, sides=1)),
-    Baseline("words predicted from both contexts by 4-grams (the default)", partial(NgramGapModel, sides=2)),
-)
-BASELINES = dict(zip(outputs.BASELINES, _MAKERS, strict=True))
+def _trained(learnt: _Learnt | None) -> _Learnt:
+    if learnt is None:
+        raise UsageError(message="the model has learnt nothing yet: call fit first")
+    return learnt

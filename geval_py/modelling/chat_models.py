@@ -16,8 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from geval_py.errors import UsageError
+from geval_py.modelling.baselines import leaving_a_rest, likeliest
 from geval_py.modelling.served_models import SPECIAL, RefusedError, Server
-from geval_py.modelling.word_search import likeliest
+from geval_py.modelling.word_search import learnt_answers
+from geval_py.reading.items import Item
 from geval_py.reading.wordprobs import is_listable
 
 TEMPLATE = """\
@@ -62,9 +64,9 @@ class Chat(Server):
         self._samples = 0 if self._most else samples or SAMPLES
         self.method = "samples" if self._samples else "top_logprobs"
 
-    def fit(self, _answers: Iterable[str], after: str) -> None:
-        """Learn the punctuation that stands ``after`` words, not in them."""
-        self._after = after
+    def fit(self, items: Iterable[Item]) -> None:
+        """Learn whether punctuation stands after words, not in them."""
+        _, self._after = learnt_answers(items)
 
     def words(self, left: str, right: str = "", _candidates: Sequence[str] = ()) -> dict[str, float]:
         """Return the words that the model answers between two texts, with their probabilities."""
@@ -75,7 +77,7 @@ class Chat(Server):
             word = self._word(text)
             if is_listable(word) and not SPECIAL.fullmatch(word.encode()):
                 shares[word] += share
-        return likeliest(shares, self._count)
+        return leaving_a_rest(likeliest(shares, self._count))
 
     def _word(self, text: str) -> str:
         """Return the first word of an answer, without quotation marks and punctuation."""

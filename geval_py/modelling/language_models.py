@@ -211,7 +211,6 @@ class Causal(Prefixed):
         self._use_cache = self._cache_is_exact(self._example())
 
     def notes(self) -> Iterator[str]:
-        """Yield what makes the model's predictions worse or slower than need be."""
         if self._tokenizer.chat_template:
             yield "the model has a chat template: a base model predicts the words of a text better"
         if self._is_gguf:

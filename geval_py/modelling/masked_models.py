@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from geval_py.modelling.baselines import leaving_a_rest, likeliest
 from geval_py.modelling.corpus import Flags
 from geval_py.modelling.language_models import Logits, loaded, max_length, token_texts
-from geval_py.modelling.word_search import Tokens, likeliest
+from geval_py.modelling.word_search import Tokens, learnt_answers
+from geval_py.reading.items import Item
 from geval_py.reading.wordprobs import is_listable
 
 LENGTHS = (0.7, 0.2, 0.07, 0.03)  # shares of words of one token, of two and so on, before a train is seen
@@ -48,8 +50,9 @@ class Masked:
         self._begin: Flags = np.array(begin)
         self._go_on: Flags = np.array(go_on)
 
-    def fit(self, words: Iterable[str], after: str) -> None:
-        """Learn how many tokens the answers of a train have. Tokens of what stands ``after`` words are in none."""
+    def fit(self, items: Iterable[Item]) -> None:
+        """Learn how many tokens the answers have. Tokens of punctuation after words are in none."""
+        words, after = learnt_answers(items)
         others = np.array([text.decode(errors="replace").strip(f" {after}") != "" for text in self._texts])
         self._begin, self._go_on = self._begin & others, self._go_on & others
         sizes = [min(len(self._spelt(word)), len(LENGTHS)) for word in words]
@@ -68,7 +71,7 @@ class Masked:
                 word = b"".join(self._texts[token] for token in tokens).strip().decode(errors="replace")
                 if is_listable(word):
                     shares[word] = shares.get(word, 0.0) + share * probability
-        return likeliest(shares, self._count)
+        return leaving_a_rest(likeliest(shares, self._count))
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]

@@ -1,4 +1,4 @@
-"""Models of word gaps: their addresses, their answers, language models as such, and the journal of long work.
+"""Models of word gaps by their addresses, the lines that they write, and the journal of long runs.
 
 A journal is a text file: a line of JSON, which says whose work it is, and then the lines of the output that are done.
 A process that is killed loses the item that it was at.
@@ -13,201 +13,191 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import count, islice
 from typing import Any, NamedTuple
 
 from geval_py.errors import ModelError, UsageError
 from geval_py.modelling import (
     baselines,
     chat_models,
-    corpus,
     language_models,
     masked_models,
     ngram_model,
     served_models,
+    texts,
     word_search,
 )
-from geval_py.modelling.texts import line_of
-from geval_py.reading import gap_columns, wordprobs
+from geval_py.reading import gap_columns
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
 from geval_py.tables.numbers import counted
-from geval_py.text import named, shown, suggestion, visible
+from geval_py.text import named, suggestion, visible
 
-ADAPTERS = ("gguf", "hf", "openai")
-KINDS = ("arpa", "kenlm", "chat", *ADAPTERS)
-FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL", "chat:URL#MODEL")
 ENDINGS = {"gguf": "gguf", "arpa": "arpa"}
 MEANT = {  # the address in the place of one without its kind, by what stands before the colon
     "http": "openai:{0}", "https": "openai:{0}", "ollama": "openai:http://localhost:11434/v1#{1}",
     "huggingface": "hf:{1}", "vllm": "openai:http://localhost:8000/v1#{1}",
 }  # fmt: skip
-MARKS = frozenset(mark.decode() for mark in corpus.MARKS)
-MAX_WORDS = 1_000  # that are looked for behind a context
+MAX_NEXT_WORDS = 1_000  # after a context
 DIGESTS = "_sha256"  # ends the names of what a journal knows by digests of its files
-FLOOR = 1e-4  # of the rest, which no line may lose
-PUNCTUATION = ".,;:!?"
-FEW = 0.001  # of the answers: where no more end in punctuation, it stands behind words and not in them
-SAMPLED = 10_000  # answers of train that are looked at
-FIRST = 3  # gaps: a model that lists no word in any of them is at fault
+FIRST_GAPS = 3  # a model that lists no word in any of them is at fault
 
 
-def predict(
-    model: str | baselines.WordModel,
-    items: Iterable[Item],
-    *,
-    train: Iterable[Item] | None = None,
-    top: int = baselines.TOP,
-    right: int = 0,
-    candidates: int = 0,
-) -> Iterator[str]:
-    """Yield a model's output line for each item.
+class Options(NamedTuple):
+    """How a model is opened and asked.
 
-    ``model`` is a WordModel, or the address of a baseline or a language model, as ``geval predict`` takes it. It
-    lists ``top`` words on a line (0: all, for a baseline); a WordModel lists what it likes, and has no ``right`` and
-    ``candidates``. With ``train``, it first learns from these items; a baseline must. For language
-    models, so many tokens of the ``right`` context count, too, and so many ``candidates`` of the baseline
-    ``ngram-both`` are tried, which needs ``train``.
-
-    Raises UsageError for an unknown address, and for a model that does not give one answer to each item; ModelError
-    if there is nothing to learn from, for a model that fails, lacks a method or answers what is none.
-    """
-    asked = Asked(words=top, right=right, candidates=candidates)
-    if train is None and candidates:
-        raise UsageError(message="candidates are words of the items to learn from: give train=…")
-    if isinstance(model, str):
-        kind = model.partition(":")[0]
-        address, model = model, open_model(model, asked)
-        if train is None and kind not in ("arpa", "chat", *ADAPTERS):
-            raise UsageError(message=f"the baseline `{visible(address)}` has to learn from items: give train=…")
-    missing = [name for name in ("fit", "predict")[train is None :] if not hasattr(model, name)]
-    if isinstance(model, type):
-        raise ModelError(message=f"{model.__name__} is a class: give an instance of it")
-    if missing:
-        raise ModelError(message=f"{type(model).__name__} is no WordModel: it lacks {', '.join(missing)}")
-    if train is not None:
-        model.fit(train)
-    return _lines(model, items)
-
-
-def _lines(model: baselines.WordModel, items: Iterable[Item]) -> Iterator[str]:
-    taken, answers = count(), count()
-    source = (item for item, _ in zip(items, taken, strict=False))
-    predicted = model.predict(source)
-    if not isinstance(predicted, Iterable):
-        raise ModelError(message=f"{type(model).__name__}.predict returned {shown(predicted)}, which has no answers")
-    for answer, place in zip(predicted, answers, strict=False):
-        try:
-            yield answer if isinstance(answer, str) else writing.format_line(answer)
-        except UsageError as error:
-            raise ModelError(message=f"{type(model).__name__}.predict, answer {place + 1}: {error}") from error
-    for _ in source:
-        pass
-    number, size = next(answers), next(taken)
-    if number != size:
-        raise UsageError(message=f"the model gave {counted(number, 'answer')} to {counted(size, 'item')}")
-
-
-class Settings(NamedTuple):
-    """How a language model is opened and asked.
-
-    ``threads`` are for llama.cpp, by default one a core; so many ``parallel`` requests are sent to a server at once;
-    ``dtype`` is the type of transformers' numbers: float32 by default, float16, bfloat16, int8 or int4; ``device`` is
-    torch's. A chat model is asked by a ``template`` and, with ``samples``, so many times.
+    It lists so many ``words`` on a line. So many tokens of the right context judge the likeliest words, too, and so
+    many ``candidates`` of the baseline ngram-both are tried. ``parallel`` requests are sent to a server at once;
+    ``threads`` are llama.cpp's, by default one a core; ``dtype`` and ``device`` are transformers'. A chat model is
+    asked by a ``template`` and, if so many ``answers`` are to be counted, as many times.
     """
 
-    threads: int | None = None
+    words: int = baselines.TOP
+    right_tokens: int = 0
+    candidates: int = 0
     parallel: int = 4
+    threads: int | None = None
     dtype: str | None = None
     device: str = "auto"
     template: str | None = None
-    samples: int = 0
+    answers: int = 0
 
 
-DEFAULTS = Settings()
+DEFAULTS = Options()
 
 
-def open_model(address: str, asked: Asked, settings: Settings = DEFAULTS) -> baselines.WordModel:
-    """Make a model by its address: the name of a baseline, ``kenlm:FILE``, or that of a language model.
-
-    Raises UsageError for an unknown name, and for what the model would not heed.
-    """
-    kind, _, rest = address.partition(":")
-    if address not in baselines.BASELINES and not (rest and kind in KINDS):
-        raise UsageError(message=_unknown(address, kind, rest))
-    if kind not in ADAPTERS and (asked.right or asked.candidates):
-        why = ", a chat model, sees both contexts: it" if kind == "chat" else ""
-        raise UsageError(message=f"`{visible(address)}`{why} takes neither a right context nor candidates")
-    if kind != "hf" and (settings.dtype or settings.device != "auto"):
-        raise UsageError(message="--dtype and --device are for models of transformers: hf:NAME")
-    if kind == "chat":
-        samples, template = settings.samples, settings.template
-        return GapWords(chat_models.Chat(rest, asked.words, settings.parallel, samples, template), asked)
-    if settings.samples or settings.template is not None:
-        raise UsageError(message="--samples and --template are for chat models: chat:URL#MODEL")
-    if kind == "hf":
-        what = language_models.kind_of(rest)
-        if what != "causal" and asked.right:
-            sees = f"`{visible(address)}`, of the kind {what}, sees all of the right context"
-            raise UsageError(message=f"{sees}: leave out --right")
-        if what == "masked":
-            return GapWords(masked_models.Masked(rest, asked.words, settings.dtype, settings.device), asked)
-        if what == "encoder-decoder":
-            return GapWords(language_models.EncoderDecoder(rest, settings.dtype, settings.device), asked)
-    if kind in ADAPTERS:
-        return GapWords(language_model(address, settings), asked)
-    return LeftModel(rest, asked.words) if kind == "arpa" else baselines.baseline(address, top=asked.words)
+def _transformers_model(name: str, options: Options) -> baselines.WordModel:
+    """Open a model of transformers by its kind: causal, masked, or encoder-decoder."""
+    kind = language_models.kind_of(name)
+    if kind != "causal" and options.right_tokens:
+        sees = f"`hf:{visible(name)}`, of the kind {kind}, sees all of the right context"
+        raise UsageError(message=f"{sees}: leave out --right-tokens")
+    if kind == "masked":
+        return masked_models.Masked(name, options.words, options.dtype, options.device)
+    if kind == "encoder-decoder":
+        return _searched(language_models.EncoderDecoder(name, options.dtype, options.device), options)
+    return _searched(language_models.Causal(name, options.dtype, options.device), options)
 
 
-def _unknown(address: str, kind: str, rest: str) -> str:
-    """Return what is wrong with the address of a model, and what may be meant."""
+def _searched(model: word_search.TokenModel, options: Options) -> word_search.WordSearch:
+    return word_search.WordSearch(model, options.words, right=options.right_tokens)
+
+
+class Model(NamedTuple):
+    """A kind of model: its address, its summary, what opens it, the options that it heeds beside ``words``."""
+
+    address: str
+    summary: str
+    make: Callable[[str, Options], baselines.WordModel]
+    options: tuple[str, ...] = ()
+    contexts: int = 1  # that it reads
+    learns: bool = False  # it has to learn from train
+
+
+OF_SEARCH = ("right_tokens", "candidates")
+MODELS = {
+    "rest": Model(
+        "rest", "`:1` in each line, which is no guess",
+        lambda _, options: baselines.ShareModel(options.words, "rest"), learns=True,
+    ),
+    "uniform": Model(
+        "uniform", "all words of train, with equal probabilities",
+        lambda _, options: baselines.ShareModel(options.words, "uniform"), learns=True,
+    ),
+    "unigram": Model(
+        "unigram", "the words of train, with their relative frequencies",
+        lambda _, options: baselines.ShareModel(options.words, "unigram"), learns=True,
+    ),
+    "ngram": Model(
+        "ngram", "words predicted from the left context by 4-grams",
+        lambda _, options: baselines.NgramGapModel(options.words, sides=1), learns=True,
+    ),
+    "ngram-both": Model(
+        "ngram-both", "words predicted from both contexts by 4-grams",
+        lambda _, options: baselines.NgramGapModel(options.words, sides=2), contexts=2, learns=True,
+    ),
+    "kenlm": Model(
+        "kenlm:FILE", "the most frequent words of train, scored by an ARPA file",
+        lambda path, options: baselines.FrequentWordScorer(path, options.words), contexts=2, learns=True,
+    ),
+    "arpa": Model(
+        "arpa:FILE", "n-grams, by the left context",
+        lambda path, options: baselines.NextWordModel(path, options.words),
+    ),
+    "gguf": Model(
+        "gguf:FILE", "llama.cpp, in this process (llama-cpp-python)",
+        lambda path, options: _searched(language_model(f"gguf:{path}", options), options), (*OF_SEARCH, "threads"),
+    ),
+    "hf": Model(
+        "hf:NAME-OR-FOLDER", "transformers; hf:NAME@REVISION; the folder of a LoRA adapter",
+        _transformers_model, (*OF_SEARCH, "dtype", "device"),
+    ),
+    "openai": Model(
+        "openai:URL#MODEL", "a server of the completions protocol, such as llama.cpp's or vLLM's",
+        lambda place, options: _searched(served_models.Served(place, options.parallel), options),
+        (*OF_SEARCH, "parallel"),
+    ),
+    "chat": Model(
+        "chat:URL#MODEL", "a chat model on a server, which is asked for the word",
+        lambda place, options: chat_models.Chat(
+            place, options.words, options.parallel, options.answers, options.template
+        ),
+        ("parallel", "template", "answers"), contexts=2,
+    ),
+}  # fmt: skip
+ADDRESSES = [model.address for model in MODELS.values()]
+
+
+def kind_of(address: str) -> Model:
+    """Return the kind of a model by its address; raises UsageError, with what may be meant."""
+    kind, _, place = address.partition(":")
+    model = MODELS.get(kind)
+    if model and (model.address == address or (place and ":" in model.address)):
+        return model
     endings = os.path.basename(address).lower().split(".")[1:] if os.path.exists(address) else []
     of_file = next((ENDINGS[ending] for ending in endings if ending in ENDINGS), None)
     if of_file or os.path.isdir(address):
         advice = f"`{visible(address)}` is there: did you mean `{of_file or 'hf'}:{visible(address)}`?"
     elif kind in MEANT:
-        advice = f"did you mean `{visible(MEANT[kind].format(address, rest))}`?"
-    elif ":" in address:
-        advice = "" if kind in KINDS else suggestion(kind, KINDS, "{}:")
-        advice += f"a model is {', '.join(baselines.BASELINES)}, {', '.join(FORMS)}"
+        advice = f"did you mean `{visible(MEANT[kind].format(address, place))}`?"
     else:
-        advice = suggestion(address, baselines.BASELINES) or f"did you mean `hf:{visible(address)}`? "
-        advice += f"the baselines are {', '.join(baselines.BASELINES)} and kenlm:FILE"
-    if kind in KINDS:
-        return f"`{visible(kind)}:` names no model\n  {advice}"
-    what = f"kind of model `{visible(kind)}:`" if ":" in address else f"baseline `{visible(address)}`"
-    return f"there is no {what}\n  {advice}"
+        near = "" if model else suggestion(kind, MODELS, "{}")
+        near = near or ("" if ":" in address else f"did you mean `hf:{visible(address)}`? ")
+        advice = f"{near}a model is {', '.join(ADDRESSES)}"
+    if model:
+        raise UsageError(message=f"`{visible(address)}` names no model\n  {advice}")
+    raise UsageError(message=f"there is no model `{visible(address)}`\n  {advice}")
 
 
-def language_model(address: str, settings: Settings = DEFAULTS) -> word_search.TokenModel:
+def open_model(address: str, options: Options = DEFAULTS) -> baselines.WordModel:
+    """Open a model by its address; raises UsageError for an unknown one, and for options that it does not heed."""
+    kind = kind_of(address)
+    for name, value in options._asdict().items():
+        if name != "words" and value != getattr(DEFAULTS, name) and name not in kind.options:
+            heeding = ", ".join(model.address for model in MODELS.values() if name in model.options)
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(message=f"`{visible(address)}` does not heed {option}\n  it is for {heeding}")
+    if options.words < 1 and not kind.learns:
+        raise UsageError(message=f"a language model lists one word or more on a line, not {options.words}")
+    return kind.make(address.partition(":")[2], options)
+
+
+def language_model(address: str, options: Options = DEFAULTS) -> word_search.TokenModel:
     """Open a language model: ``gguf:FILE``, ``hf:NAME`` or a folder, or ``openai:URL#MODEL``.
 
     Without llama.cpp, transformers computes a GGUF file.
     """
-    kind, _, rest = address.partition(":")
+    kind, _, place = address.partition(":")
     if kind == "chat":
         message = f"`{visible(address)}` is a chat model, which does not tell the probabilities of a text"
-        raise UsageError(message=f"{message}\n  geval predict takes it; choose {', '.join(ADAPTERS)} here")
-    if kind == "gguf" and (find_spec("llama_cpp") or not find_spec("transformers") or not os.path.isfile(rest)):
-        return language_models.LlamaCpp(rest, settings.threads)
+        raise UsageError(message=f"{message}\n  geval predict takes it; choose gguf, hf, openai here")
+    if kind == "gguf" and (find_spec("llama_cpp") or not find_spec("transformers") or not os.path.isfile(place)):
+        return language_models.LlamaCpp(place, options.threads)
     if kind in ("gguf", "hf"):
-        if (what := language_models.kind_of(rest)) != "causal":
-            message = f"{named(rest)} is no causal model: {what} models predict no text from left to right"
+        if (what := language_models.kind_of(place)) != "causal":
+            message = f"{named(place)} is no causal model: {what} models predict no text from left to right"
             raise ModelError(message=f"{message}\n  geval predict takes it; choose a causal model here")
-        return language_models.Causal(rest, settings.dtype, settings.device)
-    return served_models.Served(rest, settings.parallel)
-
-
-class Asked(NamedTuple):
-    """What a language model is asked for: ``words`` on a line, and with what.
-
-    ``right`` tokens of the right context judge the likeliest words, too; 0 takes the left context alone. So many
-    ``candidates`` of the n-gram baseline of both contexts are tried beside the model's own.
-    """
-
-    words: int = baselines.TOP
-    right: int = 0
-    candidates: int = 0
+        return language_models.Causal(place, options.dtype, options.device)
+    return served_models.Served(place, options.parallel)
 
 
 @dataclass
@@ -217,105 +207,116 @@ class NextWords(ngram_model.LanguageModel):
     model: word_search.TokenModel
 
     def next_words(self, context: str | Iterable[str], k: int | None = 10) -> dict[str, float]:
-        """Return the ``k`` most probable words behind a context (None: as many as are looked for at most)."""
+        """Return the ``k`` most probable words after a context (None: as many as are looked for at most)."""
         text = context if isinstance(context, str) else " ".join(context)
-        return word_search.WordSearch(self.model, k or MAX_WORDS).words(text)
+        return word_search.WordSearch(self.model, k or MAX_NEXT_WORDS).words(text)
 
     def surprisals(self, words: str | Iterable[str]) -> list[float]:
         """Return the surprisal of each word of a text in bits; white space separates the words of a string."""
-        listed = [word.decode(errors="replace") for word in line_of(words).split()]
+        listed = [word.decode(errors="replace") for word in texts.line_of(words).split()]
         return word_search.WordSearch(self.model, 1).surprisals(listed)
 
 
-class LeftModel:
-    """An n-gram model in a file as a model of word gaps, by their left context; see :class:`NgramModel`."""
-
-    def __init__(self, path: str, words: int) -> None:
-        self._model, self._words = ngram_model.NgramModel.load(path), words
-
-    def fit(self, items: Iterable[Item]) -> None:
-        """Learn nothing: the model is trained."""
-
-    def predict(self, items: Iterable[Item]) -> Iterator[str]:
-        """Answer each item by a line of an output."""
-        for item in items:
-            left = [word.decode(errors="replace") for word in corpus.gap_of(item).left]
-            shares = self._model.next_words(left, self._words + len(MARKS))
-            end = shares.get("</s>", 0.0)  # where a word follows, the text does not end
-            words = [word for word in shares if word not in MARKS and wordprobs.is_listable(word)]
-            yield _line({word: shares[word] / max(FLOOR, 1 - end) for word in words[: self._words]})
+# Lines
 
 
-class GapWords:
-    """A language model as a model of word gaps: a causal one over tokens, a masked one, or a chat model."""
+def predict(
+    model: str | baselines.WordModel,
+    items: Iterable[Item],
+    *,
+    train: Iterable[Item] | None = None,
+    words: int = baselines.TOP,
+    right_tokens: int = 0,
+    candidates: int = 0,
+) -> Iterator[str]:
+    """Yield a model's output line for each item.
 
-    def __init__(self, model: word_search.TokenModel | masked_models.Masked | chat_models.Chat, asked: Asked) -> None:
-        if asked.words < 1:
-            raise UsageError(message=f"a language model lists one word or more on a line, not {asked.words}")
-        self._model, self._asked = model, asked
-        self._baseline = baselines.NgramGapModel(asked.candidates, sides=2) if asked.candidates else None
-        self._after = ""
-        self.method: str | None = getattr(model, "method", None)  # of a chat model
+    ``model`` is a WordModel, or the address of a baseline or a language model, as ``geval predict`` takes it. It
+    lists so many ``words`` on a line (0: all, for a baseline); how many a WordModel lists is its own affair. With
+    ``train``, it first learns from these items; a baseline must. For language models, ``right_tokens`` of the right
+    context count, too, and so many ``candidates`` of the baseline ``ngram-both`` are tried, which needs ``train``.
 
-    def fit(self, items: Iterable[Item]) -> None:
-        """Learn whether answers end in punctuation, how long they are and, if candidates are wanted, n-grams."""
-        kept = list(items if self._baseline else islice(items, SAMPLED))
-        if self._baseline is not None:
-            self._baseline.fit(kept)
-        answers = [item.expected or "" for item in kept[:SAMPLED]]
-        punctuated = sum(len(word) > 1 and word[-1] in PUNCTUATION for word in answers)
-        self._after = PUNCTUATION if answers and punctuated <= FEW * len(answers) else ""
-        if isinstance(self._model, masked_models.Masked | chat_models.Chat):
-            self._model.fit(answers, self._after)
-
-    def notes(self, item: Item) -> Iterator[str]:
-        """Yield what makes the predictions for items like this one worse."""
-        if isinstance(self._model, language_models.Causal):
-            yield from self._model.notes()
-        if corpus.lacks_spaces(" ".join(_contexts(item))):
-            cause = "the contexts have no spaces between words, which a language model is asked for"
-            yield f"{cause}\n  split the texts into words"
-
-    def predict(self, items: Iterable[Item]) -> Iterator[str]:
-        """Answer each item by a line of an output."""
-        asked = self._asked
-        search = (
-            self._model
-            if isinstance(self._model, masked_models.Masked | chat_models.Chat)
-            else word_search.WordSearch(self._model, asked.words, right=asked.right, after=self._after)
-        )
-        blank: list[str] | None = []  # the first lines, while they list no word
-        for item in items:
-            candidates: tuple[str, ...] = ()
-            if self._baseline is not None:
-                (line,) = self._baseline.predict([item])
-                candidates = wordprobs.parse_line(line, item.line).words or ()
-            shares = search.words(*_contexts(item), candidates)
-            if blank is not None and not shares and item.line == len(blank) + 1:  # not where a run goes on
-                blank.append(_line(shares))
-                if len(blank) == FIRST:
-                    break
-                continue
-            yield from blank or ()
-            blank = None
-            yield _line(shares)
-        if blank:
-            message = f"the model lists no word in the first {counted(len(blank), 'gap')}"
-            cause = "check that the tokenizer belongs to the model, and that spaces separate the words of the text"
-            raise ModelError(message=f"{message}\n  {cause}")
+    Raises UsageError for an unknown address, or without the ``train`` that a model needs; ModelError for a model that
+    fails, lacks a method or returns what is no probability.
+    """
+    if train is None and candidates:
+        raise UsageError(message="candidates are words of the items to learn from: give train=…")
+    if isinstance(model, type):
+        raise ModelError(message=f"{model.__name__} is a class: give an instance of it")
+    is_users = not isinstance(model, str)
+    if isinstance(model, str):
+        if train is None and kind_of(model).learns:
+            raise UsageError(message=f"the baseline `{visible(model)}` has to learn from items: give train=…")
+        model = open_model(model, Options(words, right_tokens, candidates))
+    missing = [name for name in ("fit", "words")[train is None :] if not hasattr(model, name)]
+    if missing:
+        raise ModelError(message=f"{type(model).__name__} is no WordModel: it lacks {', '.join(missing)}")
+    baseline = None if train is None else trained(model, train, candidates)
+    return lines_of(model, items, baseline, is_users=is_users)
 
 
-def _contexts(item: Item) -> tuple[str, str]:
-    names = gap_columns.find_contexts(list(item.columns))
-    left, right = (item.columns.get(name, "").replace("\\n", "\n") for name in names)  # two characters
-    return left, right
+def trained(model: baselines.WordModel, train: Iterable[Item], candidates: int = 0) -> baselines.NgramGapModel | None:
+    """Train a model and, if ``candidates`` are wanted, the baseline that has so many; return the baseline."""
+    baseline = baselines.NgramGapModel(candidates, sides=2) if candidates else None
+    if baseline is not None:
+        train = list(train)
+        baseline.fit(train)
+    model.fit(train)
+    return baseline
 
 
-def _line(shares: Mapping[str, float]) -> str:
-    """Write a line whose rest, what is left of 1, is at least FLOOR."""
-    listed = math.fsum(shares.values())
-    scale = min(1.0, (1 - FLOOR) / listed) if listed > 0 else 1.0
-    return baselines.line_of(list(shares), [share * scale for share in shares.values()], 1 - listed * scale)
+def lines_of(
+    model: baselines.WordModel,
+    items: Iterable[Item],
+    baseline: baselines.NgramGapModel | None = None,
+    *,
+    is_users: bool = False,
+) -> Iterator[str]:
+    """Yield the line of each item; raises ModelError for a model that lists no word in the first gaps.
+
+    The ``baseline`` has the candidates. What a user's model returns is checked, and written to the last digit.
+    """
+    may_be_blank = is_users or isinstance(model, baselines.ShareModel)
+    blank: list[str] = []  # the first lines, while they list no word
+    for item in items:
+        left, right = contexts_of(item)
+        shares = model.words(left, right, list(baseline.words(left, right)) if baseline else ())
+        if is_users:
+            try:
+                yield writing.format_line(shares)
+            except UsageError as error:
+                raise ModelError(message=f"{type(model).__name__}.words, item {item.line}: {error}") from error
+            continue
+        line = line_of(shares)
+        may_be_blank = may_be_blank or bool(shares) or item.line != len(blank) + 1  # a run that goes on
+        if may_be_blank:
+            yield from [*blank, line]
+            blank.clear()
+        else:
+            blank.append(line)
+            if len(blank) == FIRST_GAPS:
+                break
+    if blank:
+        message = f"the model lists no word in the first {counted(len(blank), 'gap')}"
+        cause = "check that the tokenizer belongs to the model, and that spaces separate the words of the text"
+        raise ModelError(message=f"{message}\n  {cause}")
+
+
+def contexts_of(item: Item) -> tuple[str, str]:
+    r"""Return the left and the right context of a gap, in which the two characters ``\n`` are a line end."""
+    left, right = (item.columns.get(name, "") for name in gap_columns.find_contexts(list(item.columns)))
+    return left.replace("\\n", "\n"), right.replace("\\n", "\n")
+
+
+def line_of(shares: Mapping[str, float]) -> str:
+    """Write words with six significant digits of their probabilities, and the rest.
+
+    >>> line_of({"the": 0.5, "a": 0.25})
+    'the:0.5 a:0.25 :0.25'
+    """
+    pairs: list[object] = [None] * (2 * len(shares))
+    pairs[::2], pairs[1::2] = shares.keys(), shares.values()
+    return ("%s:%.6g " * len(shares)) % tuple(pairs) + f":{max(1 - math.fsum(shares.values()), 0.0):.6g}"
 
 
 # The journal

@@ -16,15 +16,17 @@ import math
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import ModelError
+from geval_py.modelling.baselines import leaving_a_rest, likeliest
 from geval_py.modelling.corpus import Doubles, Flags
+from geval_py.reading.items import Item
 from geval_py.reading.wordprobs import is_listable
 
 Tokens: TypeAlias = "tuple[int, ...]"
@@ -39,6 +41,9 @@ RESCORED = 100  # of the likeliest words, by the right context
 MIN_SHARE = 1e-300  # of a word's probability, before its logarithm is taken
 MIN_PROBABILITY = 1e-9  # the probability of a beginning that is not worth continuing
 MAX_PASSAGE = 1 << 27  # logarithms of a window, 4 bytes each
+PUNCTUATION = ".,;:!?"
+MAX_PUNCTUATED = 0.001  # of the answers: where no more end in punctuation, it stands after words
+MAX_ANSWERS = 10_000  # of train that are looked at
 MIN_JUDGES = 0.5  # the part of the words with a right context by which those without are judged
 
 
@@ -75,6 +80,10 @@ class TokenModel:
     expand: Any = None  # as expansion() of next_tokens, but where the model is
     along: Any = None  # as WordSearch._along, in one pass
     infill: Any = None  # encode() of both contexts, for a model that sees both
+
+    def notes(self) -> Iterator[str]:
+        """Yield what makes the model's predictions worse or slower than need be."""
+        return iter(())
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""
@@ -116,8 +125,20 @@ class WordSearch:
 
     def __init__(self, model: TokenModel, count: int, *, right: int = 0, after: str = "") -> None:
         self._model, self._count, self._right = model, count, right
+        self._end_words_at(after)
+
+    def _end_words_at(self, after: str) -> None:
         self._after, self._end = after, re.compile(f"[{re.escape(WHITE + after)}]".encode())
         self._known: _Kinds | None = None
+
+    def fit(self, items: Iterable[Item]) -> None:
+        """Learn whether punctuation ends words."""
+        _, after = learnt_answers(items)
+        self._end_words_at(after)
+
+    def notes(self) -> Iterator[str]:
+        """Yield what makes the model's predictions worse or slower than need be."""
+        return self._model.notes()
 
     def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> dict[str, float]:
         """Return the likeliest words behind a text, or between two texts, with their probabilities.
@@ -144,7 +165,7 @@ class WordSearch:
             shares = {word: share / listed for word, share in shares.items()}
         if right.strip() and self._right and shares:
             shares = self._with_right(gap, right, shares, max(0.0, 1 - listed), more)
-        return likeliest(shares, self._count)
+        return leaving_a_rest(likeliest(shares, self._count))
 
     def surprisals(self, words: Sequence[str]) -> list[float]:
         """Return the surprisal in bits of each word of a text behind the words before it, as the model spells them.
@@ -341,9 +362,11 @@ class TokenContext:
         return spellings
 
 
-def likeliest(shares: Mapping[str, float], count: int) -> dict[str, float]:
-    """Return the likeliest words with their probabilities, the likeliest first."""
-    return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[:count])
+def learnt_answers(items: Iterable[Item]) -> tuple[list[str], str]:
+    """Return answers of items to learn from, and the punctuation that stands after words and not in them."""
+    answers = [item.expected or "" for item in islice(items, MAX_ANSWERS)]
+    punctuated = sum(len(word) > 1 and word[-1] in PUNCTUATION for word in answers)
+    return answers, PUNCTUATION if answers and punctuated <= MAX_PUNCTUATED * len(answers) else ""
 
 
 def _mass(after: NextTokens, flags: Flags) -> float:

@@ -10,7 +10,7 @@ import pytest
 from geval_py.authoring.validate import OLD_TRAIN_WARNINGS
 from geval_py.cli import terminal as progress
 from geval_py.cli.challenge import INIT_INSTRUCTIONS, VALIDATE_INSTRUCTIONS
-from geval_py.modelling.baselines import BASELINES
+from geval_py.reading.outputs import BASELINES
 
 GAZETTE = Path(__file__).parents[2] / "challenges/gazette"
 

@@ -44,7 +44,7 @@ def test_an_output_is_not_written_over(geval):
     assert (status, out) == (2, "")
     assert err == f"geval: `./{OUTPUT}` is there already, and is left as it is\n  --force writes over it\n"
     assert OUTPUT.read_text() == "mine\n"
-    assert geval("baseline", "-t", "dev-0", "--force", "--top", "5")[0] == 0
+    assert geval("baseline", "-t", "dev-0", "--force", "--words", "5")[0] == 0
     assert len(OUTPUT.read_text().splitlines()[0].split()) == 6
 
 
@@ -79,7 +79,7 @@ def test_an_arpa_file_scores_the_most_frequent_words_in_both_contexts(geval):
     """KenLM's own scores of the text around the gap: a word is likely behind its left and before its right one."""
     Path("text.txt").write_text("a b c\na b c\nd b e\n")
     assert geval("lm", "train", "text.txt", "-o", "2", "--arpa", "m.arpa", "--discount-fallback")[0] == 0
-    assert geval("baseline", "-t", "dev-0", "kenlm:m.arpa", "--top", "4")[0] == 0
+    assert geval("baseline", "-t", "dev-0", "kenlm:m.arpa", "--words", "4")[0] == 0
     lines = Path("dev-0/out-model=kenlm-m.arpa.tsv").read_text().splitlines()
     assert len({len(line.split()) for line in lines}) == 1
     assert all(line.split(":")[-1] == lines[0].split(":")[-1] for line in lines)  # the rest is the unigram's

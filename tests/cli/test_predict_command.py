@@ -18,6 +18,10 @@ SERVER = ROOT / "tests" / "modelling" / "letters_server.py"
 LINES = [("a tea", "to eat", "at"), ("tote", "a toe.", "to"), ("", "tea", "a"), ("ate\\n", "oat", "o."),
          ("to eat", "a", "tea"), ("e", "t", "a")]  # fmt: skip
 NAME = "out-model=letters,k=6.tsv"
+FORMS = (
+    "rest, uniform, unigram, ngram, ngram-both, kenlm:FILE, arpa:FILE, gguf:FILE, hf:NAME-OR-FOLDER, "
+    "openai:URL#MODEL, chat:URL#MODEL"
+)
 
 
 @pytest.fixture
@@ -59,7 +63,7 @@ def test_an_output_is_written_and_scored(here, geval, address):
         "expected.tsv", "in.tsv", NAME.replace(".tsv", ".model.json"), NAME,
     ]  # fmt: skip
     kept = json.loads((here / "dev-0" / NAME.replace(".tsv", ".model.json")).read_text())
-    assert (kept["model"], kept["words"], kept["right"]) == (address, 6, 0)
+    assert (kept["model"], kept["words"], kept["right_tokens"]) == (address, 6, 0)
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
     status, _, err = geval("predict", "-t", "dev-0", "--model", address, "--words", "6")
     assert (status, err) == (
@@ -68,7 +72,7 @@ def test_an_output_is_written_and_scored(here, geval, address):
 
 
 def test_right_context_and_candidates_have_their_place_in_the_name(here, geval, address):
-    words = ("--words", "6", "--right", "5", "--candidates", "3")
+    words = ("--words", "6", "--right-tokens", "5", "--candidates", "3")
     status, out, _ = geval("predict", "-t", "dev-0", "--model", address, *words)
     assert (status, out.splitlines()[0]) == (0, "wrote `./dev-0/out-model=letters,k=6,right=5,candidates=3.tsv`")
     assert geval("predict", "-t", "dev-0", "--model", address, *words, "-o", "mine")[0] == 0
@@ -101,11 +105,11 @@ def test_a_chat_model_is_asked_and_the_method_kept(here, geval, monkeypatch):
 
     monkeypatch.setattr(httpx, "Client", lambda **more: plain(transport=httpx.MockTransport(answer), **more))
     (here / "ask.txt").write_text("Fill in: {left} ___ {right}")
-    words = ("predict", "-t", "dev-0", "--model", "chat:http://here/v1#m", "--samples", "3", "-o", "m")
+    words = ("predict", "-t", "dev-0", "--model", "chat:http://here/v1#m", "--answers", "3", "-o", "m")
     assert geval(*words, "--template", "ask.txt")[0] == 0
     assert asked[0] == "Fill in: a tea ___ to eat"
     kept = json.loads((here / "dev-0" / "out-m.model.json").read_text())
-    assert (kept["method"], kept["samples"], kept["template"]) == ("samples", 3, "Fill in: {left} ___ {right}")
+    assert (kept["method"], kept["answers"], kept["template"]) == ("samples", 3, "Fill in: {left} ___ {right}")
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
     assert (here / "dev-0" / "out-m.tsv").read_text().splitlines()[0] == "at:0.416667 to:0.208333 :0.375"
 
@@ -121,7 +125,7 @@ def test_contexts_without_spaces_are_noted(here, geval, address):
 
 def test_a_part_is_done_and_the_rest_later(here, geval, address):
     command = ("predict", "-t", "dev-0", "--model", address, "--words", "6")
-    assert geval(*command, "--limit", "2")[1] == "2 of 6 items are done and kept: the same command goes on\n"
+    assert geval(*command, "--limit", "2")[1] == "2 of 6 items are done. Run the same command again to continue.\n"
     status, out, err = geval(*command, "--estimate", "--limit", "1")
     assert (status, err) == (0, "geval: note: 2 of 6 items are done already; this goes on behind them\n")
     assert out.splitlines()[0].startswith("1 item took ")
@@ -221,16 +225,14 @@ def test_a_file_without_the_kind_of_model(here, geval, name, kind):
         (here / name).mkdir()
     else:
         (here / name).write_text("")
-    assert geval("predict", "-t", "dev-0", "--right", "5", "--model", name) == (
-        2, "", f"geval: there is no baseline `{name}`\n  `{name}` is there: did you mean `{kind}:{name}`?\n"
+    assert geval("predict", "-t", "dev-0", "--right-tokens", "5", "--model", name) == (
+        2, "", f"geval: there is no model `{name}`\n  `{name}` is there: did you mean `{kind}:{name}`?\n"
     )  # fmt: skip
 
 
 def test_an_address_without_a_model(here, geval):
     assert geval("predict", "-t", "dev-0", "--model", "hf:") == (
-        2, "",
-        "geval: `hf:` names no model\n  a model is rest, uniform, unigram, ngram, ngram-both, arpa:FILE, kenlm:FILE, "
-        "gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL, chat:URL#MODEL\n",
+        2, "", f"geval: `hf:` names no model\n  a model is {FORMS}\n"
     )  # fmt: skip
 
 
@@ -305,26 +307,21 @@ def test_an_arpa_file_predicts_by_the_left_context(here, geval):
     ("words", "status", "message"),
     [
         ("", 2, "the following arguments are required: --model\n  geval predict --help shows the options"),
-        ("--model gpt2", 2, "there is no baseline `gpt2`\n  did you mean `hf:gpt2`? the baselines are rest, uniform, unigram, ngram, "
-         "ngram-both and kenlm:FILE"),
-        ("--model gpt2 --right 10", 2, "there is no baseline `gpt2`\n  did you mean `hf:gpt2`? the baselines are "
-         "rest, uniform, unigram, ngram, ngram-both and kenlm:FILE"),
-        ("--model huggingface:gpt2", 2, "there is no kind of model `huggingface:`\n  did you mean `hf:gpt2`?"),
-        ("--model http://localhost:8000/v1#m", 2, "there is no kind of model `http:`\n  did you mean "
+        ("--model gpt2", 2, f"there is no model `gpt2`\n  did you mean `hf:gpt2`? a model is {FORMS}"),
+        ("--model huggingface:gpt2", 2, "there is no model `huggingface:gpt2`\n  did you mean `hf:gpt2`?"),
+        ("--model http://localhost:8000/v1#m", 2, "there is no model `http://localhost:8000/v1#m`\n  did you mean "
          "`openai:http://localhost:8000/v1#m`?"),
-        ("--model ollama:gemma3", 2, "there is no kind of model `ollama:`\n  did you mean "
+        ("--model ollama:gemma3", 2, "there is no model `ollama:gemma3`\n  did you mean "
          "`openai:http://localhost:11434/v1#gemma3`?"),
-        ("--model opnai:gpt2", 2, "there is no kind of model `opnai:`\n  did you mean openai:? a model is rest, uniform, "
-         "unigram, ngram, ngram-both, arpa:FILE, kenlm:FILE, gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL, chat:URL#MODEL"),
-        ("--model chat:http://here/v1 --right 5", 2, "`chat:http://here/v1`, a chat model, sees both contexts: it "
-         "takes neither a right context nor candidates"),
-        ("--model arpa:m.arpa --device cpu", 2, "--dtype and --device are for models of transformers: hf:NAME"),
-        ("--model chat:http://here/v1 --dtype float16", 2, "--dtype and --device are for models of transformers: "
-         "hf:NAME"),
-        ("--model ngram --samples 5", 2, "--samples and --template are for chat models: chat:URL#MODEL"),
+        ("--model opnai:gpt2", 2, f"there is no model `opnai:gpt2`\n  did you mean openai? a model is {FORMS}"),
+        ("--model chat:http://here/v1 --right-tokens 5", 2, "`chat:http://here/v1` does not heed --right-tokens\n"
+         "  it is for gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL"),
+        ("--model arpa:m.arpa --device cpu", 2, "`arpa:m.arpa` does not heed --device\n  it is for hf:NAME-OR-FOLDER"),
+        ("--model ngram --answers 5", 2, "`ngram` does not heed --answers\n  it is for chat:URL#MODEL"),
+        ("--model ngram --right 5", 2, "no column 5 (--right)\n  there are LeftContext, RightContext"),
         ("--model gguf:no.gguf", 1, "No file with the model: `no.gguf`"),
-        ("--model ngram --right 5", 2, "`ngram` takes neither a right context nor candidates"),
-        ("--model arpa:m.arpa --candidates 5", 2, "`arpa:m.arpa` takes neither a right context nor candidates"),
+        ("--model arpa:m.arpa --candidates 5", 2, "`arpa:m.arpa` does not heed --candidates\n"
+         "  it is for gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL"),
         ("--model ngram -o a/b", 2, "-o `a/b` is a path: give a name, and --out-directory the folder"),
     ],
 )  # fmt: skip

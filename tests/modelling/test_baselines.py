@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from geval_py import UsageError, evaluate, parse_line, predict, write_output
-from geval_py.modelling.baselines import BASELINES, baseline
+from geval_py.modelling.predicting import MODELS, open_model
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.items import Item
+from geval_py.reading.outputs import BASELINES
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 TRAIN = [Item(1, {"left": "the big", "right": "barked"}, "dog"), Item(2, {"left": "a big", "right": "sat"}, "cat")]
@@ -18,28 +19,22 @@ class Own:
     """A user's own model: two methods."""
 
     def fit(self, items):
-        self.words = [item.expected for item in items]
+        self.guesses = [item.expected for item in items]
 
-    def predict(self, items):
-        for item in items:
-            yield dict.fromkeys(self.words, 0.25) if item.line == 1 else ":1"
+    def words(self, left, right, candidates):
+        return dict.fromkeys(self.guesses, 0.25) if left else {}
 
 
 def test_a_users_own_model():
     assert list(predict(Own(), TEST, train=TRAIN)) == ["dog:0.25 cat:0.25 :0.5", ":1"]
 
 
-class Lazy(Own):
-    def predict(self, items):
-        return [":1"]
-
-
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda: list(predict(Lazy(), TEST, train=TRAIN)), "the model gave 1 answer to 2 items"),
     (lambda: predict("unigram", TEST), "the baseline `unigram` has to learn from items: give train=…"),
-    (lambda: baseline("ngram").predict(TEST), "the model has learnt nothing yet: call fit first"),
-    (lambda: predict("bigram", TEST, train=TRAIN), "there is no baseline `bigram`\n  did you mean unigram? "
-     "the baselines are rest, uniform, unigram, ngram, ngram-both and kenlm:FILE"),
+    (lambda: open_model("ngram").words("a", "b", ()), "the model has learnt nothing yet: call fit first"),
+    (lambda: predict("bigram", TEST, train=TRAIN), "there is no model `bigram`\n  did you mean unigram? a model is "
+     "rest, uniform, unigram, ngram, ngram-both, kenlm:FILE, arpa:FILE, gguf:FILE, hf:NAME-OR-FOLDER, "
+     "openai:URL#MODEL, chat:URL#MODEL"),
 ])  # fmt: skip
 def test_what_a_model_cannot_do(call, message):
     with pytest.raises(UsageError) as caught:
@@ -60,13 +55,16 @@ def test_the_line_of_a_baseline_without_context(name, line):
 
 
 def test_the_words_that_are_not_listed_share_the_rest():
-    assert next(predict("unigram", TEST, train=TRAIN, top=1)) == "big:0.0625 :0.9375"
-    assert next(predict("uniform", TEST, train=TRAIN, top=1)) == "big:0.125 :0.875"
+    assert next(predict("unigram", TEST, train=TRAIN, words=1)) == "big:0.0625 :0.9375"
+    assert next(predict("uniform", TEST, train=TRAIN, words=1)) == "big:0.125 :0.875"
+
+
+def test_the_baselines_are_those_that_outputs_are_named_by():
+    assert [name for name, model in MODELS.items() if model.learns] == [*BASELINES, "kenlm"]
 
 
 @pytest.mark.parametrize("name", BASELINES)
 def test_lines_are_well_formed_and_sum_to_one(name):
-    assert BASELINES[name].summary
     for line in predict(name, TEST, train=TRAIN):
         assert sum(parse_line(line).values) == pytest.approx(1, abs=1e-5)
 

@@ -8,6 +8,7 @@ import pytest
 from geval_py.errors import ModelError, UsageError
 from geval_py.modelling import served_models
 from geval_py.modelling.chat_models import Chat
+from geval_py.reading.items import Item
 
 # Each token with the tokens that may follow it; an answer ends by <|im_end|>.
 FIRST = {"at": 0.5, "te": 0.3, '"eat': 0.1, "<|im_end|>": 0.02}
@@ -93,7 +94,7 @@ def test_alternatives_of_an_answer_are_other_answers(chat):
 def test_answers_are_counted_where_there_are_no_alternatives(protocol, url, requests, chat, monkeypatch):
     monkeypatch.setattr("geval_py.modelling.chat_models.SAMPLES", 10)
     model, asked = chat(protocol, url)
-    model.fit([], ".,")
+    model.fit([Item(1, {}, "at")])
     shares = model.words("a", "to eat")
     assert (model.method, len(asked)) == ("samples", requests)
     rest = (3 + 0.5) / 11  # eat, oat and a mark of the end were answered once

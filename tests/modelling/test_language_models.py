@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from geval_py.errors import MissingFileError, ModelError
 from geval_py.modelling import language_models, masked_models
 from geval_py.modelling.language_models import token_texts
-from geval_py.modelling.predicting import Asked, GapWords, NextWords
+from geval_py.modelling.predicting import NextWords
 from geval_py.modelling.served_models import Served
 from geval_py.modelling.word_search import TokenModel, WordSearch
 from geval_py.reading.items import Item
@@ -182,8 +182,7 @@ def test_words_have_the_probability_of_all_their_spellings(kind, tmp_path):
         model, "the schooner", "", lambda tokens: model._model(rows_of(prefix, tokens), use_cache=False).logits
     )
     note = "the model has no exact cache: each text is computed as a whole, which is slower"
-    item = Item(1, {"LeftContext": "the schooner", "RightContext": "Harbor"}, None)
-    assert list(GapWords(model, Asked()).notes(item)) == [note] * (kind in WITHOUT_CACHE)
+    assert list(model.notes()) == [note] * (kind in WITHOUT_CACHE)
 
 
 LEFT, RIGHT = "the schooner", "Harbor, with corn"
@@ -235,8 +234,8 @@ def test_both_contexts_of_a_challenge(tmp_path, monkeypatch, geval):
     words = ("predict", "-t", "dev-0", "--words", "30", "--model")
     assert geval(*words, "hf:t5")[::2] == (0, "")
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
-    message = "`hf:t5`, of the kind encoder-decoder, sees all of the right context: leave out --right"
-    assert geval(*words, "hf:t5", "--right", "5", "--force") == (2, "", f"geval: {message}\n")
+    message = "`hf:t5`, of the kind encoder-decoder, sees all of the right context: leave out --right-tokens"
+    assert geval(*words, "hf:t5", "--right-tokens", "5", "--force") == (2, "", f"geval: {message}\n")
 
 
 def bert(folder, of="AutoModelForMaskedLM", **config):
@@ -314,8 +313,8 @@ def few_letters_fewer(folder):
 @pytest.mark.parametrize(("make", "options"), [
     (lambda folder: bert(folder, architectures=None), ()),
     (lambda folder: bert(folder, architectures=["BertModel"], max_position_embeddings=512), ()),
-    (lambda folder: gpt2(folder, n_positions=64), ("--right", "10", "--candidates", "0")),
-    (lambda folder: gpt2(folder, byte_level, {}), ("--right", "10")),
+    (lambda folder: gpt2(folder, n_positions=64), ("--right-tokens", "10", "--candidates", "0")),
+    (lambda folder: gpt2(folder, byte_level, {}), ("--right-tokens", "10")),
 ], ids=["no architectures", "BertModel", "short", "no token begins texts"])  # fmt: skip
 def test_a_model_that_can_predict_words_does(make, options, tmp_path, monkeypatch, geval):
     make(tmp_path / "model")
@@ -641,7 +640,7 @@ def test_words_of_a_masked_model(tiny_bert):
 
     assert language_models.kind_of(tiny_bert) == "masked"
     model = masked_models.Masked(tiny_bert, 50_000)
-    model.fit(["the", "of", "Harbor", "corn"] * 10, "")
+    model.fit([Item(1, {}, word) for word in ["the,", "of", "Harbor", "corn"] * 10])
     left, right = "the schooner left", "Island with corn"
     found = model.words(left, right, ["Zebulon", "of."])
     assert math.fsum(found.values()) <= 1 + 1e-9
@@ -658,7 +657,7 @@ def test_words_of_a_masked_model(tiny_bert):
     assert of_one_token <= found["the"] * (1 + 1e-4)
     assert found["the"] < of_one_token + sum(model._shares[1:])
     assert any("," in word for word in found)
-    model.fit(["the"], ",.")
+    model.fit([Item(1, {}, "the")])
     assert not any("," in word for word in model.words(left, right))
 
 

@@ -8,11 +8,17 @@ from tiny_models import PIECES, Markov, word_probability
 
 from geval_py import UsageError, predict
 from geval_py.errors import ModelError
-from geval_py.modelling import predicting, word_search
+from geval_py.modelling import baselines, predicting, word_search
 from geval_py.modelling.word_search import WHITE, TokenContext, WordSearch
 from geval_py.reading.items import Item
 
 SEEDS = range(3)
+
+
+@pytest.fixture(autouse=True)
+def _no_rest_is_kept_free(monkeypatch):
+    """So that probabilities that sum to 1 are as they are."""
+    monkeypatch.setattr(baselines, "MIN_REST", 0.0)
 
 
 def found(model, left, count=60, **settings):
@@ -180,8 +186,8 @@ def test_a_long_context_is_cut():
     assert gap.tokens_of("a") == (1,)
 
 
-def gaps(model):
-    return predicting.GapWords(model, predicting.Asked(right=5))
+def lines(model, items):
+    return list(predicting.lines_of(WordSearch(model, 300, right=5), items))
 
 
 NO_SPACE = (
@@ -205,11 +211,11 @@ NO_WORD = (
 def test_a_model_without_words_is_an_error(texts, size, message):
     items = [Item(line + 1, {"left": "a", "right": "a"}, None) for line in range(size)]
     with pytest.raises(ModelError) as caught:
-        list(predict(gaps(Markov(0, texts, going_on=1e-9)), items))
+        lines(Markov(0, texts, going_on=1e-9), items)
     assert str(caught.value) == message
     if size == 5:  # a run that goes on has listed words already
         broken = Markov(0, (b"", b"\n", b"a", b" \xc3"), going_on=1e-9)
-        assert list(predict(gaps(broken), items[1:])) == [":1"] * 4
+        assert lines(broken, items[1:]) == [":1"] * 4
 
 
 def test_a_no_break_space_is_in_a_word():
@@ -221,20 +227,19 @@ class Words:
     def __init__(self, answers):
         self.answers = answers
 
-    def predict(self, items):
-        return self.answers
+    def words(self, left, right, candidates):
+        return self.answers.pop(0)
 
 
 @pytest.mark.parametrize(
     ("model", "train", "message"),
     [
-        (5, [], "int is no WordModel: it lacks fit, predict"),
+        (5, [], "int is no WordModel: it lacks fit, words"),
         (Words([]), [], "Words is no WordModel: it lacks fit"),
-        (type("Learner", (), {"fit": None})(), [], "Learner is no WordModel: it lacks predict"),
+        (type("Learner", (), {"fit": None})(), [], "Learner is no WordModel: it lacks words"),
         (Words, None, "Words is a class: give an instance of it"),
-        (Words(None), None, "Words.predict returned None, which has no answers"),
-        (Words([":1", {"the": 2}]), None,
-            "Words.predict, answer 2: the probability of 'the' is 2.0, which is not between 0 and 1"),
+        (Words([{}, {"the": 2}]), None,
+            "Words.words, item 2: the probability of 'the' is 2.0, which is not between 0 and 1"),
     ],
 )  # fmt: skip
 def test_models_that_lack_what_they_need(model, train, message):

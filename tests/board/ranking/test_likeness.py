@@ -9,7 +9,7 @@ import pytest
 from gazette import SOURCE
 from rows import Rows
 
-from geval_py import Challenge, score_file
+from geval_py import Challenge, predict, score_file
 from geval_py.board.ranking import likeness
 from geval_py.board.ranking.likeness import Likeness, likenesses
 from geval_py.cli import main
@@ -25,8 +25,7 @@ def answers(train, items, order, sides):
             gap_models, "ESTIMATION", Estimation(order=order, fallback=FALLBACK, interpolate_unigrams=False)
         )
         model = baselines.NgramGapModel(300, sides=sides)
-        model.fit(train)
-        return list(model.predict(items))
+        return list(predict(model, items, train=train))
 
 
 class Gazette:
