@@ -7,10 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import count, groupby, tee
 from operator import itemgetter
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from geval_py.cli import terminal
@@ -27,7 +27,7 @@ from geval_py.cli.commands import (
 )
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import Interval
-from geval_py.modelling import arpa, backoff, columns, corpus, estimation, ngram_model, passages
+from geval_py.modelling import arpa, corpus, estimation, ngram_model, passages
 from geval_py.modelling.texts import TextBlock, blocks_of_files, prepared, text_blocks
 from geval_py.reading import compression, config, files, rewriting
 from geval_py.reading.challenge import Challenge
@@ -61,17 +61,8 @@ DISCOUNT = config.argument_type(
     config.matched(r"0*([0-2](\.[0-9]{1,9})?|3(\.0{1,9})?)", "a discount, a number from 0 to 3", float)
 )
 OF_KNESER_NEY = (
-    "prune", "vocabulary", "discount_fallback", "interpolate_unigrams", "vocab_pad", "exact_discounts", "memory",
+    "prune", "vocabulary", "discount_fallback", "interpolate_unigrams", "vocab_pad", "exact_discounts",
 )  # fmt: skip
-
-
-def _memory(text: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,6})([MG])", text)
-    size = int(match[1]) << (20 if match[2] == "M" else 30) if match else 0
-    if size < columns.MIN_MEMORY:
-        least = columns.MIN_MEMORY >> 20
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size of {least}M or more, such as 500M or 2G")
-    return size
 
 
 def _text_options(default: str) -> tuple[OptionAdder, ...]:
@@ -153,10 +144,6 @@ another option or after the texts.
     switch(
         "--skip-symbols", help="read <s>, </s> and <unk> in the text as white space"
     ),
-    option(
-        "--memory", type=_memory, metavar="SIZE",
-        help="use about this much memory, and temporary files beside the model for the rest (default: 2G)",
-    ),
 )  # fmt: skip
 def run_train(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
@@ -168,15 +155,12 @@ def run_train(args: argparse.Namespace) -> None:
         raise UsageError(message="the file for the model is missing: --arpa FILE (-: standard output)")
     args.arpa = args.arpa or files.STANDARD_INPUT
     how = _estimation(args)
-    folder = None if args.arpa == files.STANDARD_INPUT else os.path.dirname(args.arpa) or "."
-    model: backoff.BackoffModel | estimation.Estimated
-    try:
-        TemporaryFile(dir=folder).close()  # a folder that cannot be written is no surprise at the end
-        sizes = columns.Sizes.of_memory(args.memory or columns.DEFAULT_MEMORY, folder)
-        text = corpus.corpus_of(
-            _blocks(args, TRAINING_SET),
-            skip_symbols=args.skip_symbols, sizes=sizes, marks=not args.no_sentence_marks,
-        )  # fmt: skip
+    compressed = compression.compression_by_ending(args.arpa)
+    to_file = args.arpa != files.STANDARD_INPUT
+    output = rewriting.written_whole(args.arpa, compression=compressed) if to_file else nullcontext(sys.stdout.buffer)
+    with output as file:  # opened first: a folder that cannot be written is no surprise at the end
+        blocks = _blocks(args, TRAINING_SET)
+        text = corpus.corpus_of(blocks, skip_symbols=args.skip_symbols, marks=not args.no_sentence_marks)
         if text.not_utf8 is not None:
             path, line = text.not_utf8
             terminal.note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
@@ -185,27 +169,19 @@ def run_train(args: argparse.Namespace) -> None:
                 f"{named(text.name)} has no spaces between words: each run of letters counts as one word\n"
                 "  split this text and all others into words (jieba, MeCab and PyThaiNLP can do that) or into letters"
             )
-        model = (
-            estimation.plain_model(text, args.order, args.counts) if args.counts else estimation.estimate(text, how)
-        )
-    except OSError as error:
-        where = "the temporary folder" if folder is None else named(folder)
-        raise UsageError(message=f"cannot write temporary files into {where}: {error.strerror}") from error
-    if args.arpa == files.STANDARD_INPUT:
-        sys.stdout.flush()
-        arpa.write_arpa(model, sys.stdout.buffer)
-    else:
-        with rewriting.written_whole(args.arpa, compression=compression.compression_by_ending(args.arpa)) as file:
-            arpa.write_arpa(model, file)
-        if isinstance(model, estimation.Estimated):
-            names = ("order", "n-grams", "kept", "D1", "D2", "D3+")
-            amounts = ([f"{amount:.6g}" for amount in of_order.amounts] for of_order in model.discounts)
-            rows = zip(count(1), model.counts, model.kept, *zip(*amounts, strict=True), strict=False)
-            terminal.write_table(Table(named_columns(names), rows))
-    if isinstance(model, estimation.Estimated):
-        orders = [str(order) for order, discounts in enumerate(model.discounts, 1) if discounts.fell_back]
-        if orders:
-            terminal.note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
+        if args.counts:
+            arpa.write_arpa(estimation.plain_model(text, args.order, args.counts), file)
+            return
+        model, counts, discounts = estimation.estimate(text, how)
+        arpa.write_arpa(model, file)
+    if to_file:
+        names = ("order", "n-grams", "kept", "D1", "D2", "D3+")
+        amounts = ([f"{amount:.6g}" for amount in of_order.amounts] for of_order in discounts)
+        rows = zip(count(1), counts, model.kept, *zip(*amounts, strict=True), strict=False)
+        terminal.write_table(Table(named_columns(names), rows))
+    orders = [str(order) for order, of_order in enumerate(discounts, 1) if of_order.fell_back]
+    if orders:
+        terminal.note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
 
 
 def _estimation(args: argparse.Namespace) -> estimation.Estimation:

@@ -25,7 +25,6 @@ from geval_py.modelling.corpus import (
     new_numbering,
     sorted_with_ranks,
 )
-from geval_py.modelling.estimation import Estimated
 from geval_py.reading.lines import LineReader
 from geval_py.reading.rewriting import Writable
 from geval_py.scoring.kernel.backends import choose_backend
@@ -236,7 +235,7 @@ def _check(model: BackoffModel) -> None:
         raise ModelError(path=model.name, message=message)
 
 
-def write_arpa(model: BackoffModel | Estimated, file: Writable) -> None:
+def write_arpa(model: BackoffModel, file: Writable) -> None:
     """Write a model in the ARPA format, with eight significant digits."""
     native = choose_backend() == "native"
     table = word_table(b"\n".join([*model.words, b""]), b"") if native else None

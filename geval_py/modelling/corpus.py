@@ -13,14 +13,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, count, pairwise, repeat
+from itertools import chain, count, repeat
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import MalformedLineError, MissingFileError, ModelError
-from geval_py.modelling.columns import DEFAULT_MEMORY, Sizes
 from geval_py.modelling.texts import TextBlock, blocks_of
 from geval_py.reading.challenge import DataSet
 from geval_py.reading.gap_columns import LEFT_NAMES, RIGHT_NAMES, find_contexts
@@ -180,21 +179,20 @@ def split_as_lmplz(line: bytes) -> Sentence:
     return line.translate(_NUL_AS_SPACE).split()
 
 
-class Corpus:
-    """The sentences of a text as ids of words, in chunks of whole sentences; they need not fit into memory.
+class Corpus(NamedTuple):
+    """The sentences of a text as ids of words.
 
     ``words`` are the words by id: first the :data:`MARKS`, then the words of the text in order of appearance.
-    ``tokens`` is the column of all sentences, each between <s> and </s>; without ``marks``, <s> only separates
-    sentences, and </s> is left out. ``name`` is the first file's, for messages; ``not_utf8`` the file and the line of
-    the first bytes that are not UTF-8.
+    ``tokens`` are all sentences, each between <s> and </s>; without ``marks``, <s> only separates sentences, and </s>
+    is left out. ``name`` is the first file's, for messages; ``not_utf8`` the file and the line of the first bytes
+    that are not UTF-8.
     """
 
-    def __init__(self, words: list[bytes], sizes: Sizes | None = None, name: str = "", *, marks: bool = True) -> None:
-        self.words, self.name, self.marks = words, name, marks
-        self.sizes = sizes or Sizes.of_memory(DEFAULT_MEMORY)
-        self.tokens = self.sizes.column(np.int32)
-        self.not_utf8: tuple[str, int] | None = None
-        self._bounds = [0]
+    words: list[bytes]
+    tokens: Ids
+    name: str = ""
+    marks: bool = True
+    not_utf8: tuple[str, int] | None = None
 
     @property
     def missing(self) -> frozenset[bytes]:
@@ -206,26 +204,12 @@ class Corpus:
         """Make a corpus of sentences without marks."""
         numbering = Numbering()
         ids = numbering.number([*chain.from_iterable(sentences)])
-        corpus = cls(numbering.words, name=name)
-        corpus.add(with_marks(ids, np.fromiter(map(len, sentences), np.int64, len(sentences))))
-        return corpus
-
-    def add(self, tokens: Ids) -> None:
-        """Append whole sentences, each between <s> and </s>."""
-        tokens = tokens if self.marks else tokens[tokens != END]
-        is_full = len(self.tokens) + len(tokens) - self._bounds[-1] > self.sizes.tokens
-        if is_full and len(self.tokens):
-            self._bounds.append(len(self.tokens))
-        self.tokens.append(tokens)
-
-    def chunks(self) -> Iterator[tuple[int, Ids]]:
-        """Yield the place of the first token of each chunk, and its tokens."""
-        for start, stop in pairwise([*self._bounds, len(self.tokens)]):
-            yield start, self.tokens.read(start, stop)
+        tokens = with_marks(ids, np.fromiter(map(len, sentences), np.int64, len(sentences)))
+        return cls(numbering.words, tokens, name)
 
     def lacks_spaces(self) -> bool:
         """Return whether :func:`lacks_spaces` holds for the text's beginning."""
-        beginning = self.tokens.read(0, LOOKED_AT)
+        beginning = self.tokens[:LOOKED_AT]
         ids = beginning[beginning >= len(MARKS)]
         return lacks_spaces(b" ".join(map(self.words.__getitem__, ids.tolist())).decode("utf-8", "replace"))
 
@@ -240,22 +224,20 @@ def lacks_spaces(text: str) -> bool:
     return size > LONG_WORD * len(words) and 2 * len(UNSPACED.findall(text)) > size
 
 
-def corpus_of(
-    blocks: Iterable[TextBlock], *, skip_symbols: bool = False, sizes: Sizes | None = None, marks: bool = True
-) -> Corpus:
+def corpus_of(blocks: Iterable[TextBlock], *, skip_symbols: bool = False, marks: bool = True) -> Corpus:
     """Make a corpus of texts, as lmplz does.
 
     With ``skip_symbols`` marks in the text are white space; without it they raise MalformedLineError. Raises
     whatever the ``blocks`` of lines raise.
     """
-    numbering, corpus = new_numbering(), Corpus([], sizes, marks=marks)
+    numbering, parts, name, not_utf8 = new_numbering(), [np.zeros(0, np.int32)], "", None
     for path, line, block in blocks:
-        corpus.name = corpus.name or path
-        if corpus.not_utf8 is None:
+        name = name or path
+        if not_utf8 is None:
             try:
                 block.decode()
             except UnicodeDecodeError as error:
-                corpus.not_utf8 = path, line + block.count(b"\n", 0, error.start)
+                not_utf8 = path, line + block.count(b"\n", 0, error.start)
         ids, lengths = numbering.number_lines(block)
         is_mark = ids < len(MARKS)
         if is_mark.any():
@@ -274,9 +256,9 @@ def corpus_of(
             of_line = np.repeat(np.arange(len(lengths)), lengths)
             lengths = lengths - np.bincount(of_line[is_mark], minlength=len(lengths))
             ids = ids[~is_mark]
-        corpus.add(with_marks(ids, lengths))
-    corpus.words = numbering.words
-    return corpus
+        tokens = with_marks(ids, lengths)
+        parts.append(tokens if marks else tokens[tokens != END])
+    return Corpus(numbering.words, np.concatenate(parts), name, marks, not_utf8)
 
 
 class Numbering:

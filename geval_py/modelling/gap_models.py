@@ -44,10 +44,9 @@ def learn(texts: Sequence[corpus.Sentence], sides: int) -> GapCounts:
     forward = corpus.Corpus.of(marked)
     swapped = np.arange(len(forward.words), dtype=np.int32)
     swapped[[corpus.START, corpus.END]] = corpus.END, corpus.START
-    tokens = forward.tokens.read()
-    backward = corpus.Corpus(forward.words)
-    backward.add(swapped[tokens[::-1]])
-    models = tuple(estimation.estimate(side, ESTIMATION).model() for side in (forward, backward)[:sides])
+    tokens = forward.tokens
+    backward = corpus.Corpus(forward.words, swapped[tokens[::-1]])
+    models = tuple(estimation.estimate(side, ESTIMATION).model for side in (forward, backward)[:sides])
     counts = np.bincount(tokens, minlength=len(forward.words))
     counts[[corpus.START, corpus.END]] = 0
     return GapCounts(counts, models)

@@ -196,7 +196,7 @@ class NgramModel:
         if counts and how != estimation.Estimation(order=order, fallback=()):
             raise errors.UsageError(message="plain counts take no options of Kneser-Ney: leave out counts, or these")
         text = corpus.corpus_of(blocks_of(texts), skip_symbols=skip_symbols, marks=sentence_marks)
-        return cls(estimation.plain_model(text, order, counts) if counts else estimation.estimate(text, how).model())
+        return cls(estimation.plain_model(text, order, counts) if counts else estimation.estimate(text, how).model)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

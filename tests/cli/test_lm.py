@@ -173,7 +173,6 @@ WRONG = {
      "there is no command `geval lm trian`\n  did you mean train? the commands are train, perplexity, surprisal"),
     "two texts": ((*TRAIN, "--challenge", "c"), "--challenge takes the place of a text: leave one of them out"),
     "a set of no challenge": ((*TRAIN, "-t", "dev-0"), "-t, --left and --right go with --challenge"),
-    "memory": ((*TRAIN, "--counts", "add-one", "--memory", "1G"), "--memory is for Kneser-Ney: leave it out, or --counts"),
     "plain": ((*TRAIN, "--counts", "add-one", "--prune", "1"), "--prune is for Kneser-Ney: leave it out, or --counts"),
     "discounts": ((*TRAIN, "--discount-fallback", "1", "1", "1", "1"),
      "--discount-fallback takes up to 3 discounts; 4 were given"),

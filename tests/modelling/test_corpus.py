@@ -20,7 +20,7 @@ def read(tmp_path, data, **options):
 
 def words_of(corpus):
     """Return the sentences of a corpus, without marks."""
-    words = [corpus.words[token] for token in corpus.tokens.read().tolist()]
+    words = [corpus.words[token] for token in corpus.tokens.tolist()]
     starts = [place for place, word in enumerate(words) if word == b"<s>"]
     return [words[start + 1 : stop - 1] for start, stop in pairwise([*starts, len(words)])]
 
@@ -48,9 +48,9 @@ def test_words_are_numbered_as_they_appear(tmp_path):
     (tmp_path / "two.txt.gz").write_bytes(gzip.compress(b"a c\n"))
     corpus = corpus_of(blocks_of_files([str(tmp_path / "one.txt"), str(tmp_path / "two.txt.gz")]))
     assert corpus.words == [b"<unk>", b"<s>", b"</s>", b"b", b"a", b"c"]
-    assert corpus.tokens.read().tolist() == [1, 3, 4, 2, 1, 4, 5, 2]
+    assert corpus.tokens.tolist() == [1, 3, 4, 2, 1, 4, 5, 2]
     assert corpus.name == str(tmp_path / "one.txt")
-    assert np.array_equal(Corpus.of([[b"b", b"a"], [b"a", b"c"]]).tokens.read(), corpus.tokens.read())
+    assert np.array_equal(Corpus.of([[b"b", b"a"], [b"a", b"c"]]).tokens, corpus.tokens)
 
 
 @pytest.mark.parametrize("mark", ["<s>", "</s>", "<unk>"])
@@ -65,7 +65,7 @@ def test_a_mark_in_the_text_is_an_error_that_names_the_line(mark, tmp_path):
         f"it as white space (--skip-symbols)\n    c {mark} d\n      ^"
     )
     corpus = read(tmp_path, data, skip_symbols=True)
-    assert corpus.tokens.read().tolist() == [1, 3, 4, 2, 1, 5, 6, 2]
+    assert corpus.tokens.tolist() == [1, 3, 4, 2, 1, 5, 6, 2]
 
 
 @pytest.mark.parametrize(("data", "kind", "message"), [
@@ -87,7 +87,7 @@ def test_what_is_not_utf8_is_remembered(tmp_path):
 def test_an_empty_vocabulary_is_one(tmp_path):
     """All words of the text are <unk>; the marks are kept."""
     how = Estimation(order=2, vocabulary=frozenset(), fallback=(0.5, 1.0, 1.5))
-    model = estimate(read(tmp_path, b"a b\nb a\n"), how).model()
+    model = estimate(read(tmp_path, b"a b\nb a\n"), how).model
     assert (model.words, len(model.levels[1])) == ([b"<unk>", b"<s>", b"</s>"], 0)
 
 

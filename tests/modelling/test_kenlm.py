@@ -43,9 +43,9 @@ def rows_of(model):
 def test_lmplz_counts_and_discounts(text, run):
     found = estimated(text, run)
     words = [word for line in lines_of(text["train"].encode()) for word in split_as_lmplz(line)]
-    assert (len(words), len(found.words)) == (run["tokens"], run["types"])
+    assert (len(words), found.counts[0]) == (run["tokens"], run["types"])
     assert list(found.counts) == run["ngrams"]
-    assert [len(level) for level in found.model().levels] == run["ngrams_kept"]
+    assert [len(level) for level in found.model.levels] == run["ngrams_kept"]
     assert [order for order, of in enumerate(found.discounts, 1) if of.fell_back] == run["fallback_orders"]
     for of, wanted in zip(found.discounts, run["discounts"], strict=True):
         assert of.amounts == pytest.approx(wanted, rel=2e-5)  # lmplz shows six digits
@@ -53,7 +53,7 @@ def test_lmplz_counts_and_discounts(text, run):
 
 @pytest.mark.parametrize(("text", "run"), MODELS)
 def test_lmplz_probabilities_and_backoffs(text, run):
-    rows = rows_of(estimated(text, run).model())
+    rows = rows_of(estimated(text, run).model)
     wanted = run.get("arpa") or run["arpa_sample"]
     assert [rows[ngram][0] for ngram, _, _ in wanted] == pytest.approx([log for _, log, _ in wanted], **CLOSE)
     backoffs = {ngram: backoff for ngram, _, backoff in wanted if backoff is not None}
@@ -73,7 +73,7 @@ def test_lmplz_refuses(text, run):
 @pytest.mark.parametrize(("text", "run"), [param for param in MODELS if "query" in param.values[1]])
 def test_query_of_a_text(text, run, marks):
     lines = text["test"].removesuffix("\n").split("\n")
-    score = NgramModel(estimated(text, run).model()).score_texts(lines, bos=marks, eos=marks)
+    score = NgramModel(estimated(text, run).model).score_texts(lines, bos=marks, eos=marks)
     wanted = run["query" if marks else "query_no_sentence_marks"]
     assert (sum(score.oov), sum(score.tokens)) == (wanted["oov"], wanted["tokens"])
     found = [score.perplexity_including_oov, score.perplexity_excluding_oov]
@@ -85,7 +85,7 @@ def test_query_of_a_text(text, run, marks):
 
 @pytest.mark.parametrize(("text", "run"), [param for param in MODELS if "words" in param.values[1]])
 def test_query_of_each_word(text, run):
-    model = estimated(text, run).model()
+    model = estimated(text, run).model
     sentences = [*map(bytes.split, lines_of(text["test"].encode()))]
     ids = np.array([model.ids.get(word, 0) for sentence in sentences for word in sentence], np.int32)
     lengths = np.array(list(map(len, sentences)))
@@ -103,7 +103,7 @@ def test_the_mistake_of_lmplz_changes_the_score():
     how = estimation_of(text, run)
     lines = text["test"].removesuffix("\n").split("\n")
     scores = [
-        NgramModel(estimate(corpus_of(text), kind).model()).perplexity(lines)
+        NgramModel(estimate(corpus_of(text), kind).model).perplexity(lines)
         for kind in (how, type(how)(order=2, exact_discounts=True))
     ]
     assert scores == pytest.approx([13.29, 13.33], abs=0.005)
@@ -112,7 +112,7 @@ def test_the_mistake_of_lmplz_changes_the_score():
 @pytest.mark.parametrize("name", ["o2-fallback", "o3-sri-unk", "o4-prune-0-1-1-2", "o1-fallback"])
 @pytest.mark.parametrize("text", TEXTS)
 def test_an_arpa_file_reads_back_the_same(text, name, tmp_path):
-    model = estimated(TEXTS[text], TEXTS[text]["runs"][name]).model()
+    model = estimated(TEXTS[text], TEXTS[text]["runs"][name]).model
     path = tmp_path / "model.arpa"
     with path.open("wb") as file:
         write_arpa(model, file)
@@ -137,7 +137,7 @@ def test_kenlm_reads_what_is_written(text, run, tmp_path):
     """The package kenlm (pip install kenlm, built from source; scripts/test --long does) says the same."""
     path = tmp_path / "model.arpa"
     with path.open("wb") as file:
-        write_arpa(estimated(text, run).model(), file)
+        write_arpa(estimated(text, run).model, file)
     test = text["test"].removesuffix("\n").replace("\0", "") + "\n"  # its words end at a NUL, unlike query's
     words = [sys.executable, "-I", "-c", CODE, str(path)]
     done = subprocess.run(words, input=test, capture_output=True, text=True, check=True)

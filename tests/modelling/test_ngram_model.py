@@ -91,7 +91,7 @@ def test_it_estimates_what_lmplz_does():
     lines = text["train"].removesuffix("\n").split("\n")
     model = NgramModel.train(lines, 3, discount_fallback=[0.4, 0.9], prune=[0, 1], vocab_pad=90, exact_discounts=True)
     how = Estimation(order=3, prune=(0, 1), fallback=(0.4, 0.9, 0.9), vocabulary_size=90, exact_discounts=True)
-    same = NgramModel(estimate(corpus_of(text), how).model())
+    same = NgramModel(estimate(corpus_of(text), how).model)
     for line in lines[:5]:
         assert model.score(line) == same.score(line)
 
@@ -142,7 +142,7 @@ def test_a_model_at_the_prompt(tmp_path):
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_a_saved_model_is_the_same(tmp_path, ending):
-    model = NgramModel(estimated(TEXTS["toy"], TEXTS["toy"]["runs"]["o2-fallback"]).model())
+    model = NgramModel(estimated(TEXTS["toy"], TEXTS["toy"]["runs"]["o2-fallback"]).model)
     path = tmp_path / f"m.arpa{ending}"
     model.save(path)
     data = path.read_bytes()
