@@ -186,8 +186,9 @@ RULES = (
     ),
     Rule(
         "W108", "lines-not-counted", "the number of lines is not known, so that too few or too many pass",
-        "There is no in.tsv and no expected.tsv with which the output could be compared.",
-        "Name the test set with --challenge and --test-name (-t), or the number of lines with --lines.",
+        "There is no in.tsv and no expected.tsv with which the output could be compared. Without either, give geval "
+        "check the number of lines of a single output by --lines.",
+        "Name the challenge's folder with --challenge, and the test set of an output with --test-name (-t).",
     ),
     Rule(
         "W201", "read-as-logs", "a number outside [0,1] makes GEval read the whole line as logarithms",

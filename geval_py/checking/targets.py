@@ -130,6 +130,7 @@ def find_targets(
 def _submission_targets(path: str, challenge: str | None, tests: Sequence[str]) -> Iterator[Target | Problem]:
     """Yield the outputs that a board takes of a folder or an archive, and a problem if it takes none of them."""
     from geval_py.board.intake.receiving import user_submission
+    from geval_py.board.intake.sources import DAMAGED_ARCHIVE
     from geval_py.board.submission import RejectedError
 
     challenge, sets = challenge_and_tests(path, challenge)
@@ -148,7 +149,9 @@ def _submission_targets(path: str, challenge: str | None, tests: Sequence[str]) 
                     missing = os.path.join(path, test, OUTPUT_FILE)
                     yield file_problem(RULES_BY_CODE["W107"], missing, "there is no output for this test set")
     except RejectedError as error:
-        yield _missing(path, error)
+        reason = _one_line(error)
+        code = "E105" if reason.endswith(DAMAGED_ARCHIVE) else "E101"
+        yield file_problem(RULES_BY_CODE[code], path, reason.removesuffix(DAMAGED_ARCHIVE))
 
 
 def _missing(path: str, error: DataError) -> Problem:
@@ -241,7 +244,8 @@ def _test_set_of(folder: str, challenge: str | None, test: str | None) -> tuple[
     if test is not None:
         places = [os.path.dirname(folder), folder, os.curdir]
         with_test = (place for place in places if holds_data(os.path.join(place, test)))
-        return challenge or next(with_test, places[0]), test, ""
+        is_inside = os.path.basename(folder) == test
+        return challenge or next(with_test, places[0] if is_inside else os.curdir), test, ""
     if challenge is None and not _test_sets(folder):
         return os.path.dirname(folder), os.path.basename(folder), ""
     challenge = challenge or folder

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -128,7 +129,7 @@ UNCOUNTED = {  # words, why
     "in the challenge's folder": (["real/guess.tsv"], "it may belong to test-A or dev-0"),
     "no test set": (["pred.tsv", "--challenge", "bare"], "there is no in.tsv and no expected.tsv in `bare/dev-0`"),
     "no challenge": (["pred.tsv"], "there is no in.tsv and no expected.tsv in `{folder}`"),
-    "no challenge, but a name": (["pred.tsv", "-t", "x"], "there is no in.tsv and no expected.tsv in `{above}/x`"),
+    "no challenge, but a name": (["pred.tsv", "-t", "x"], "there is no in.tsv and no expected.tsv in `./x`"),
     "a test set without data": (["bare", "-t", "dev-0", "--challenge", "bare"],
      "there is no in.tsv and no expected.tsv in `bare/dev-0`"),
     "data that cannot be read": (["broken/dev-0"], "what there is of its test set cannot be read"),
@@ -146,7 +147,7 @@ def test_lines_that_are_not_counted(words, reason, folder, geval):
     (folder / "real/guess.tsv").write_text(GOOD)
     (folder / "broken/dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\n")[:-3])
     (folder / "dangling/dev-0/in.tsv").symlink_to("annex")
-    reason = "the number of lines is not checked: " + reason.format(folder=folder, above=folder.parent)
+    reason = "the number of lines is not checked: " + reason.format(folder=folder)
     status, out, _ = geval("check", *words, "--format", "json")
     document = json.loads(out)
     (path,) = document["files"]
@@ -465,3 +466,16 @@ def test_a_folder_that_may_not_be_read_is_not_empty(closed, mode, words, status,
             (folder / closed).chmod(0o755)
     assert said.format(folder=folder) in run.stdout + run.stderr
     assert run.returncode == status
+
+
+@pytest.mark.parametrize("name", ["team.zip", "team.tar.gz"])
+def test_an_archive_that_is_cut_off(name, folder, geval):
+    """It is E105, as any compressed file, with the advice of that rule."""
+    archive = shutil.make_archive(str(folder / "team"), "zip" if name.endswith("zip") else "gztar", folder / "real")
+    Path(name).write_bytes(Path(archive).read_bytes()[:-40])
+    status, out, _ = geval("check", name, "--format", "json")
+    (problem,) = json.loads(out)["problems"]
+    kind, reason = name[5:8], "File is not a zip file" if name.endswith("zip") else "it ends before its end mark"
+    assert (status, problem["rule"]) == (1, "E105")
+    assert problem["summary"] == f"it is not a {kind} archive, or is damaged: {reason}"
+    assert "\n    To fix: Compress it again, or upload it again.\n" in geval("check", name)[1]

@@ -43,6 +43,7 @@ DAMAGED = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError),
     *(ValueError, LookupError, RuntimeError, OverflowError),
 )
+DAMAGED_ARCHIVE = "; compress it again, or upload it again [E105]"  # the end of a reason: what geval check says
 
 Read: TypeAlias = "Callable[[int], bytes]"  # the next bytes of a member, b"" at the end
 Wanted: TypeAlias = "Callable[[str], bool]"
@@ -226,7 +227,7 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
             if isinstance(error, ValueError | LookupError | OverflowError):  # of Python, about a header
                 reason = "a header in it is malformed"
             kind = "tar" if is_tar else "zip"
-            what = f"it is not a {kind} archive, or is damaged: {visible(reason)}"
+            what = f"it is not a {kind} archive, or is damaged: {visible(reason)}{DAMAGED_ARCHIVE}"
             raise RejectedError(what) from error
 
     def members(wanted: Wanted) -> Iterator[tuple[str, Read]]:
