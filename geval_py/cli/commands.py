@@ -7,6 +7,7 @@ returns the exit status, or None for 0.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,15 +22,13 @@ from geval_py.reading import config, gap_columns
 from geval_py.reading.config import argument_type, check_latex_options, natural_number
 from geval_py.tables.formats import FORMATS, format_of
 from geval_py.tables.layout import fitted
-from geval_py.text import nearest, visible, width_of
+from geval_py.text import named, nearest, visible, width_of
 from geval_py.version import installs
 
 OptionAdder: TypeAlias = Callable[[argparse._ActionsContainer], object]
 Function: TypeAlias = Callable[[argparse.Namespace], int | None]
 
-SUBMISSIONS, PAGES, TRANSFER, SERVER = (
-    f"geval_py.cli.board.{name}" for name in ("submissions", "pages", "transfer", "server")
-)
+BOARDS, SERVER = "geval_py.cli.board.boards", "geval_py.cli.board.server"
 
 
 class Command(NamedTuple):
@@ -48,20 +47,20 @@ COMMANDS = {
         "write the output of a simple model, trained on the challenge's train", "geval_py.cli.predict", "models"
     ),
     "board": Command("collect, score, rank and publish submissions", "geval_py.cli.board"),
-    "board init": Command("make a board for a challenge", TRANSFER),
-    "board add": Command("add submissions: folders, archives, git branches", SUBMISSIONS),
-    "board scan": Command("add each submission of a folder that is new", SUBMISSIONS),
-    "board show": Command("show a leaderboard", PAGES),
-    "board status": Command("show what is stored, out of date, rejected, failed, charged", PAGES),
-    "board withdraw": Command("hide a submission, with a reason", SUBMISSIONS),
-    "board extend": Command("give one team a later deadline or more submissions", SUBMISSIONS),
-    "board final": Command("name the submissions that decide in the end", SUBMISSIONS),
-    "board note": Command("put a public remark on a submission", SUBMISSIONS),
-    "board announce": Command("tell everybody something, on the first page", SUBMISSIONS),
-    "board rescore": Command("score again what is out of date", SUBMISSIONS),
-    "board site": Command("build the pages that are published", PAGES),
-    "board backup": Command("write a board as one archive", TRANSFER),
-    "board restore": Command("rebuild a board from such an archive", TRANSFER),
+    "board init": Command("make a board for a challenge", BOARDS),
+    "board add": Command("add submissions: folders, archives, git branches", BOARDS),
+    "board scan": Command("add each submission of a folder that is new", BOARDS),
+    "board show": Command("show a leaderboard", BOARDS),
+    "board status": Command("show what is stored, out of date, rejected, failed, charged", BOARDS),
+    "board withdraw": Command("hide a submission, with a reason", BOARDS),
+    "board extend": Command("give one team a later deadline or more submissions", BOARDS),
+    "board final": Command("name the submissions that decide in the end", BOARDS),
+    "board note": Command("put a public remark on a submission", BOARDS),
+    "board announce": Command("tell everybody something, on the first page", BOARDS),
+    "board rescore": Command("score again what is out of date", BOARDS),
+    "board site": Command("build the pages that are published", BOARDS),
+    "board backup": Command("write a board as one archive", BOARDS),
+    "board restore": Command("rebuild a board from such an archive", BOARDS),
     "board serve": Command("serve the pages, and take uploads", SERVER),
     "board work": Command("check and score what was uploaded to a server", SERVER),
     "board invite": Command("print a link with which somebody signs in to a server", SERVER),
@@ -277,6 +276,12 @@ def option(*names: str, **settings: Any) -> OptionAdder:
 def switch(*names: str, help: str) -> OptionAdder:
     """Return an option without a value."""
     return option(*names, action="store_true", help=help)
+
+
+def check_free(path: str, args: argparse.Namespace) -> None:
+    """Raise UsageError for a path where something is, unless ``--force`` is given."""
+    if os.path.lexists(path) and not args.force:
+        raise UsageError(message=f"{named(path)} is there already, and is left as it is\n  --force writes over it")
 
 
 def number_option(*names: str, metavar: str = "N", **settings: Any) -> OptionAdder:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 
-from geval_py.cli.commands import command, option, switch
+from geval_py.cli.commands import check_free, command, option, switch
 from geval_py.cli.terminal import note, say
-from geval_py.errors import UsageError
 from geval_py.scoring import writing
 from geval_py.tables.numbers import counted
 from geval_py.text import named
@@ -29,10 +27,7 @@ Write an output in another format, JSON lines (.jsonl, .ndjson), JSON (.json), P
 )  # fmt: skip
 def run_convert(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
-    if os.path.lexists(args.target) and not args.force:
-        raise UsageError(
-            message=f"{named(args.target)} is there already, and is left as it is\n  --force writes over it"
-        )
+    check_free(args.target, args)
     lines, notes = writing.convert(args.source, args.target)
     note(*(f"{named(args.source)}: {text}" for text in notes))
     say(f"wrote {named(args.target)}, {counted(lines, 'line')}")

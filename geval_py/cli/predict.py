@@ -13,7 +13,16 @@ from itertools import islice
 from typing import Any
 
 from geval_py.cli import terminal
-from geval_py.cli.commands import CONTEXTS, PLACES, command, number_option, option, switch, table_options
+from geval_py.cli.commands import (
+    CONTEXTS,
+    PLACES,
+    check_free,
+    command,
+    number_option,
+    option,
+    switch,
+    table_options,
+)
 from geval_py.errors import GevalError, MissingFileError, UsageError
 from geval_py.evaluation import evaluate
 from geval_py.modelling import baselines, corpus, gap_models, predicting
@@ -203,8 +212,7 @@ def _located(args: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, s
         place = os.path.join(test.directory, splits.INPUT_FILE)
         raise MissingFileError(what="No file with the input", path=place, hint=hint)
     output = os.path.join(test.directory, name)
-    if os.path.lexists(output) and not args.force:
-        raise UsageError(message=f"{named(output)} is there already, and is left as it is\n  --force writes over it")
+    check_free(output, args)
     return challenge, test, output
 
 

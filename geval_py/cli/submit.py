@@ -21,8 +21,9 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from geval_py.board.intake.identity import bare_name, is_archive, upload_name_problem
 from geval_py.checking import targets
 from geval_py.cli import terminal
-from geval_py.cli.commands import command, option, switch
+from geval_py.cli.commands import command, one_of, option, switch
 from geval_py.errors import DataError, MissingFileError, UsageError
+from geval_py.reading.config import argument_type
 from geval_py.reading.files import naming
 from geval_py.reading.rewriting import written_whole
 from geval_py.tables.numbers import counted
@@ -51,6 +52,22 @@ class SubmitError(DataError):
         return f"The upload may not have arrived: {visible(self.reason)}\n  send it again: the same file counts once"
 
 
+def _address(url: str) -> str:
+    """Return the address of a board without its last slash; raises ValueError if a token would be sent in clear."""
+    parts = urlsplit(url)
+    if not parts.hostname or parts.scheme not in ("http", "https") or parts.username is not None:
+        raise ValueError(f"`{visible(url)}` is not an address such as https://board.example.org")
+    if parts.scheme == "http" and parts.hostname not in LOCAL:
+        raise ValueError("the token would be sent unencrypted; use an address that begins with https://")
+    return url.rstrip("/")
+
+
+def _archive_name(name: str) -> str:
+    if not name.endswith(".zip"):
+        raise ValueError(f"`{visible(name)}` is not the name of an archive such as team.zip")
+    return name
+
+
 @command(
     "submit",
     "Upload an output, a folder or an archive to the server of a board, and show the result.",
@@ -61,9 +78,15 @@ class SubmitError(DataError):
   geval submit team.zip --board https://board.example.org --no-wait >receipt.jws
 """,
     option("file", metavar="FILE", help="an output such as test-A/out.tsv, a submission's folder, or an archive"),
-    option("--board", metavar="URL", help="the address of the board"),
-    option(
-        "--pack", metavar="FILE", help="check it, and write the archive that a board takes (.zip); nothing is sent"
+    one_of(
+        option("--board", type=argument_type(_address), metavar="URL", help="the address of the board"),
+        option(
+            "--pack",
+            type=argument_type(_archive_name),
+            metavar="FILE",
+            help="check it, and write the archive that a board takes (.zip); nothing is sent",
+        ),
+        required=True,
     ),
     option(
         "--challenge", metavar="DIR", help="the challenge's folder (default: the submission's, or the current one)"
@@ -91,16 +114,7 @@ def run_submit(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     from geval_py.board.intake.receiving import user_submission
 
-    if args.pack is None:
-        if args.board is None:
-            raise UsageError(
-                message="the board is missing\n  give its address by --board, or write an archive by --pack"
-            )
-        base, token = _address(args.board), _token(args.token_file)
-    elif not args.pack.endswith(".zip"):
-        raise UsageError(
-            message=f"argument --pack: `{visible(args.pack)}` is not the name of an archive such as team.zip"
-        )
+    token = "" if args.pack else _token(args.token_file)
     if not os.path.exists(args.file):
         raise MissingFileError(what="Nothing to submit", path=args.file)
     path, query = args.file, {"dry": "yes"} if args.trial else {}
@@ -114,23 +128,21 @@ def run_submit(args: argparse.Namespace) -> int:
         terminal.complain("Nothing was sent, because the board would reject it\n  --no-check sends it anyway")
         return 1
     with tempfile.TemporaryDirectory(prefix="geval-submit-") as place:
-        if args.pack is not None or os.path.isdir(path) or (tests and not is_output):
-            archive = os.path.join(place, f"{bare_name(os.path.abspath(path)).lstrip('.') or 'submission'}.zip")
-            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed, ExitStack() as stack:
-                files = {f"{query.get('test')}/{os.path.basename(path)}": path}
+        if args.pack or os.path.isdir(path) or (tests and not is_output):
+            files = {f"{query.get('test')}/{os.path.basename(path)}": path}
+            path = os.path.join(place, f"{bare_name(os.path.abspath(path)).lstrip('.') or 'submission'}.zip")
+            with ExitStack() as stack:
                 if not is_output:
-                    tests = tests or targets.challenge_and_tests(path, args.challenge)[1]
-                    _, files = stack.enter_context(user_submission(path, tests))
+                    tests = tests or targets.challenge_and_tests(args.file, args.challenge)[1]
+                    _, files = stack.enter_context(user_submission(args.file, tests))
+                draft = stack.enter_context(written_whole(args.pack or path))
+                packed = stack.enter_context(zipfile.ZipFile(draft.stream, "w", zipfile.ZIP_DEFLATED))
                 for name, file in files.items():
                     packed.write(file, name)
-            path = archive
-        if args.pack is not None:
-            with open(path, "rb") as archive_file, written_whole(args.pack) as draft:
-                while data := archive_file.read(CHUNK_BYTES):
-                    draft.write(data)
+        if args.pack:
             terminal.tell(f"wrote {named(args.pack)}, which a board takes")
             return 0
-        sent = _send(f"{base}/upload/{quote(os.path.basename(path))}?{urlencode(query)}", token, path)
+        sent = _send(f"{args.board}/upload/{quote(os.path.basename(path))}?{urlencode(query)}", token, path)
     number, receipt = str(sent["number"]), str(sent["receipt"])
     if sent["note"]:
         terminal.note(visible(sent["note"]))
@@ -141,11 +153,11 @@ def run_submit(args: argparse.Namespace) -> int:
     if receipt:
         terminal.say(f"  receipt  {visible(receipt)}")
     sys.stdout.flush()
-    upload = _settled(f"{base}/api/uploads/{quote(number)}", token)
+    upload = _settled(f"{args.board}/api/uploads/{quote(number)}", token)
     if upload is None:
         terminal.note("it has arrived, and its state is not known yet: look at your page of the board")
         return 0
-    terminal.say("\n".join(map(visible, _told(upload, base))))
+    terminal.say("\n".join(map(visible, _told(upload, args.board))))
     return int(upload["state"] not in FINE)
 
 
@@ -160,20 +172,6 @@ def _settled(url: str, token: str) -> dict[str, Any] | None:
             ends = time.monotonic() + PATIENCE_SECONDS
         time.sleep(PAUSE_SECONDS)
     return None
-
-
-def _address(url: str) -> str:
-    """Return the address of a board without its last slash; raises UsageError if a token would be sent in clear."""
-    parts = urlsplit(url)
-    if not parts.hostname or parts.scheme not in ("http", "https") or parts.username is not None:
-        raise UsageError(
-            message=f"argument --board: `{visible(url)}` is not an address such as https://board.example.org"
-        )
-    if parts.scheme == "http" and parts.hostname not in LOCAL:
-        raise UsageError(
-            message="argument --board: the token would be sent unencrypted\n  use an address that begins with https://"
-        )
-    return url.rstrip("/")
 
 
 def _token(path: str | None) -> str:
@@ -197,7 +195,7 @@ def _has_errors(path: str, challenge: str | None, tests: Sequence[str]) -> bool:
 
     found = targets.find_targets([path], challenge, tests)
     report = check_targets(found, rules.select_rules(None), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
-    if report.status or any(problem.rule.code == "W108" for problem in report.problems):
+    if report.problems:
         sys.stderr.write(problem_formats.render(report, "text", width=width_of(sys.stderr)))
     return report.status > 0
 

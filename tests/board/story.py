@@ -10,7 +10,7 @@ from pathlib import Path
 from geval_py.board.intake import child, sandbox
 from geval_py.board.submission import ANSWER_FILE, FAILED, PARCEL_FILE, Result, write_document
 from geval_py.cli import main
-from geval_py.cli.board import pages, submissions, transfer
+from geval_py.cli.board import boards
 
 
 class Story:
@@ -98,5 +98,4 @@ def will_be_scored(run, arguments, settings, place):
 
 def set_clock(patch, moment):
     """Run all later commands at a moment."""
-    for module in (pages, submissions, transfer):
-        patch.setattr(module, "now", lambda: moment)
+    patch.setattr(boards, "now", lambda: moment)

@@ -207,9 +207,9 @@ def test_an_output_with_errors_is_not_sent(board, token, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--board", "http://board.example.org"], "argument --board: the token would be sent unencrypted\n  use an address that begins with https://"),
-        (["--board", "board.example.org"], "argument --board: `board.example.org` is not an address such as https://board.example.org"),
-        (["--board", "https://a:b@example.org"], "argument --board: `https://a:b@example.org` is not an address such as https://board.example.org"),
+        (["--board", "http://board.example.org"], "argument --board: the token would be sent unencrypted; use an address that begins with https://\n  geval submit --help shows the options"),
+        (["--board", "board.example.org"], "argument --board: `board.example.org` is not an address such as https://board.example.org\n  geval submit --help shows the options"),
+        (["--board", "https://a:b@example.org"], "argument --board: `https://a:b@example.org` is not an address such as https://board.example.org\n  geval submit --help shows the options"),
         (["--board", "https://example.org"], "the token is missing\n  set GEVAL_BOARD_TOKEN, or name a file with --token-file"),
         (["--board", "https://example.org", "--token-file", "open"], "others can read the token in `open`\n  chmod 600 open"),
     ],
@@ -317,10 +317,13 @@ def test_an_archive_is_written_to_be_uploaded(geval, tmp_path, monkeypatch):
     status, out, err = geval("submit", ".", "--pack", "other.zip")
     assert (status, out, Path("other.zip").exists()) == (1, "", False)
     assert "E114 not-a-number (error)" in err
-    message = "geval: argument --pack: `team.tar` is not the name of an archive such as team.zip\n"
+    message = "geval: argument --pack: `team.tar` is not the name of an archive such as team.zip\n  geval submit --help shows the options\n"
     assert geval("submit", ".", "--pack", "team.tar") == (2, "", message)
-    message = "geval: the board is missing\n  give its address by --board, or write an archive by --pack\n"
-    assert geval("submit", ".") == (2, "", message)
+    assert geval("submit", ".") == (
+        2,
+        "",
+        "geval: one of the arguments --board --pack is required\n  geval submit --help shows the options\n",
+    )
 
 
 def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(board, token, tmp_path):
@@ -349,7 +352,7 @@ def test_a_list_of_people_is_invited(board, tmp_path):
 
 
 MISSING = (
-    "Cannot read `{path}`: it needs the column `name`, or `First name` and `Last name`; its first line has `{head}`"
+    "Cannot read `{path}`: it needs the column `name`, or `First name` and `Last name`; its first line has {head}"
 )
 COLUMNS = "Cannot read `{path}`: line 2: it needs one value for each column"
 NO_NAME = "nobody in `{path}` was invited\n  line 2: the name `` has no visible letter"

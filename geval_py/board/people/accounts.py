@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import repeat
 from secrets import token_hex
 from typing import Any, NamedTuple
 
@@ -90,11 +89,15 @@ class Account(NamedTuple):
 
 
 class Invitation(NamedTuple):
-    """The secret of a link, and whose it is; ``detail``, for the audit log, is "" for an account that is new."""
+    """The secret of a link, and whose it is; ``detail``, for the audit log, is "" for an account that is new.
+
+    ``columns`` are what else a class list says about the person.
+    """
 
     secret: str
     account: Account
     detail: str = ""
+    columns: Mapping[str, str] = {}
 
     @property
     def note(self) -> str:
@@ -358,14 +361,13 @@ def link_for_boards(people: People, members: Sequence[Account], now: datetime) -
     return new_link(People(people.connection, ""), *members, now=now)
 
 
-def links_table(invitations: Iterable[Invitation], address: str, others: Sequence[Mapping[str, str]] = ()) -> Table:
-    """Return the links of invitations with the people, and the ``others`` of their values, for a program of mail."""
-    names = [*words("name email team role student_id link"), *(others[0] if others else ())]
-    rows = []
-    for (secret, who, _), values in zip(invitations, others or repeat({}), strict=False):
-        link = f"{address}/invitation/{secret}"
-        rows.append((who.name, who.email, who.team, who.role, who.student_id, link, *values.values()))
-    return plain_table(names, rows)
+def links_table(invitations: Sequence[Invitation], address: str) -> Table:
+    """Return the links of invitations with the people and the other columns of a class list, for mail programs."""
+    names, rows = words("name email team role student_id"), []
+    for secret, who, _, columns in invitations:
+        values = (getattr(who, name) for name in names)
+        rows.append((*values, f"{address}/invitation/{secret}", *columns.values()))
+    return plain_table([*names, "link", *(invitations[0].columns if invitations else ())], rows)
 
 
 def _check_values(name: str, email: str, role: str) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from geval_py.cli.commands import group, option
@@ -23,16 +20,6 @@ group(
 BOARD = option("board", metavar="BOARD", help="the board's folder")
 TEAMS = option("teams", nargs="+", metavar="TEAM", help="the name of a team, as on the leaderboard")
 REASON = option("--reason", default="", metavar="TEXT", help="the reason, which only the organiser sees")
-
-
-@contextmanager
-def private_files() -> Iterator[None]:
-    """Let nobody else read the files that are made meanwhile."""
-    before = os.umask(0o077)
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 def now() -> datetime:

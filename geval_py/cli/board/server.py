@@ -30,7 +30,7 @@ from geval_py.cli.commands import command, one_of, option, switch
 from geval_py.errors import GevalError, UnreadableFileError, UsageError
 from geval_py.reading.config import argument_type
 from geval_py.tables.numbers import counted
-from geval_py.text import named, visible, words
+from geval_py.text import named, some_of, visible, words
 
 WITH_SERVER = "GEVAL_BOARD_WITH_SERVER"  # a variable, set for the worker that a server starts
 SHUTDOWN_SECONDS = 30  # for which uploads may finish
@@ -170,11 +170,8 @@ def run_work(args: argparse.Namespace) -> None:
 
     if WITH_SERVER in os.environ:  # the server, which holds the other end of standard input
         threading.Thread(target=stop_at_end_of_input, daemon=True).start()
-    before = signal.signal(signal.SIGTERM, lambda *_: worker.stop())
-    try:
-        done = worker.run(until_idle=args.once)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+    done = worker.run(until_idle=args.once)
     if args.once:
         terminal.note(f"{counted(done, 'job')} done")
 
@@ -188,8 +185,11 @@ def run_work(args: argparse.Namespace) -> None:
   geval board invite gazette-board --list students.csv    with the columns name, email, team, role
 """,
     BOARD,
-    option("name", nargs="?", default="", metavar="NAME", help="the name of the account"),
-    option("--list", metavar="FILE", help="invite everyone in a CSV file, and print a CSV with their links"),
+    one_of(
+        option("name", nargs="?", default="", metavar="NAME", help="the name of the account"),
+        option("--list", metavar="FILE", help="invite everyone in a CSV file, and print a CSV with their links"),
+        required=True,
+    ),
     EMAIL,
     ROLE,
     option("--team", default="", metavar="NAME", help="the team for which the person submits (default: NAME)"),
@@ -198,9 +198,7 @@ def run_work(args: argparse.Namespace) -> None:
 )
 def run_invite(args: argparse.Namespace) -> None:
     """Run ``geval board invite``; raises GevalError."""
-    if bool(args.name) == bool(args.list):
-        raise UsageError(message="give the name of a person to invite, or a CSV file with --list FILE")
-    boards = [Board.open(folder) for folder in boards_in(args.board) or [args.board]]
+    boards = list(map(Board.open, boards_in(args.board) or [args.board]))
     base = (args.url or ("" if len(boards) > 1 else boards[0].settings.url)).rstrip("/")
     if not base:
         hint = "set it with --url URL, or with `url` in board.yaml"
@@ -212,17 +210,18 @@ def run_invite(args: argparse.Namespace) -> None:
     for board in boards:
         with board.reading() as connection:
             teams.append(submitter_names(connection))
-    links: dict[str, tuple[accounts.Invitation, dict[str, str]]] = {}
-    problems, notes = [], []
+    links: dict[str, accounts.Invitation] = {}
+    problems, notes = list[str](), list[str]()
     with store.writing() as connection:
         for line, values, columns in invited:
             try:
                 made = []
                 for board, others in zip(boards, teams, strict=True):
                     people = People(connection, board.key)
-                    made.append(accounts.invite(people, now=now(), others=others, renew=not line, **values))
-                    if made[-1].secret:
-                        accounts.log(people, ORGANISER, "invited", made[-1].account.label, made[-1].detail, now=now())
+                    link = accounts.invite(people, now=now(), others=others, renew=not line, **values)
+                    if link.secret:
+                        accounts.log(people, ORGANISER, "invited", link.account.label, link.detail, now=now())
+                    made.append(link)
                 member = made[0].account
                 if member.id in links:
                     raise RefusedError(f"`{visible(member.label)}` is in an earlier line, too")
@@ -231,27 +230,21 @@ def run_invite(args: argparse.Namespace) -> None:
                     raise
                 problems.append(f"line {line}: " + str(error).replace("\n ", ";"))
                 continue
-            secret = next((invitation.secret for invitation in made if invitation.secret), "")
-            if secret and len(made) > 1:
-                members = [invitation.account for invitation in made]
-                secret = accounts.link_for_boards(People(connection, ""), members, now())
-            links[member.id] = made[0]._replace(secret=secret), columns
-            notes += [invitation.note for invitation in made if invitation.note]
+            secret = made[0].secret
+            if len(made) > 1 and any(link.secret for link in made):
+                secret = accounts.link_for_boards(People(connection, ""), [link.account for link in made], now())
+            links[member.id] = made[0]._replace(secret=secret, columns=columns)
+            notes += [link.note for link in made if link.note]
         if problems:
             raise RefusedError("\n  ".join([f"nobody in {named(args.list)} was invited", *problems]))
-    for note in notes:
-        terminal.note(note)
-    made_links = [(invitation, columns) for invitation, columns in links.values() if invitation.secret]
+    new = [link for link in links.values() if link.secret]
+    if kept := len(links) - len(new):
+        notes.append(f"{counted(kept, 'person', 'people')} of the list had an account before, and got no new link")
+    terminal.note(*notes)
     if args.list:
-        kept = len(links) - len(made_links)
-        if kept:
-            terminal.note(
-                f"{counted(kept, 'person', 'people')} of the list had an account before, and got no new link"
-            )
-        table = accounts.links_table([link for link, _ in made_links], base, [columns for _, columns in made_links])
-        sys.stdout.writelines(table.csv())
+        sys.stdout.writelines(accounts.links_table(new, base).csv())
     else:
-        sys.stdout.writelines(f"{base}/invitation/{link.secret}\n" for link, _ in made_links)
+        sys.stdout.write(f"{base}/invitation/{new[0].secret}\n")
 
 
 def _listed(path: str) -> list[tuple[int, dict[str, str], dict[str, str]]]:
@@ -264,17 +257,13 @@ def _listed(path: str) -> list[tuple[int, dict[str, str], dict[str, str]]]:
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     meanings = {spelling: key for key, spellings in LIST_COLUMNS.items() for spelling in spellings}
     header = list(reader.fieldnames or ())
-    plain = ["".join(filter(str.isalnum, name.casefold())) for name in header]
-    reader.fieldnames = [meanings.get(key, name) for key, name in zip(plain, header, strict=True)]
-    if "name" not in reader.fieldnames and not {"first", "last"} <= set(reader.fieldnames):
-        names = ", ".join(f"`{visible(name)}`" for name in header)
-        reason = f"it needs the column `name`, or `First name` and `Last name`; its first line has {names}"
+    keys = [meanings.get("".join(filter(str.isalnum, name.casefold())), name) for name in header]
+    if "name" not in keys and not {"first", "last"} <= set(keys):
+        reason = f"it needs the column `name`, or `First name` and `Last name`; its first line has {some_of(header)}"
         raise UnreadableFileError(path=path, reason=reason)
-    missing = [f"`{key}`" for key in words("email team student_id") if key not in reader.fieldnames]
-    unused = [f"`{visible(name)}`" for key, name in zip(plain, header, strict=True) if key not in meanings]
-    if missing and unused:
-        terminal.note(f"no column of {named(path)} is {' or '.join(missing)}; not used: {', '.join(unused)}")
-    people = []
+    if unused := [key for key in keys if key not in LIST_COLUMNS]:
+        terminal.note(f"columns of {named(path)} that are only copied: {some_of(unused)}")
+    reader.fieldnames, people = keys, []
     for row in reader:
         if None in row or None in row.values():
             reason = f"line {reader.line_num}: it needs one value for each column"
@@ -348,7 +337,7 @@ def run_open(args: argparse.Namespace) -> None:
         account = accounts.account_named(people, args.name, closed=True)
         account = accounts.reopen(people, account, now(), name=args.rename, email=args.email, role=args.role)
         accounts.log(people, ORGANISER, "opened", account.label, now=now())
-    sys.stdout.write(f"{account}\n")
+    terminal.say(str(account))
 
 
 @command(
@@ -372,7 +361,7 @@ def run_team(args: argparse.Namespace) -> None:
     store = accounts_of(board)
     if args.rename is not None:
         rename(board, store, args.team, args.rename, now())
-        sys.stdout.write(f"{visible(args.team)} is now {visible(args.rename)}\n")
+        terminal.say(f"{visible(args.team)} is now {visible(args.rename)}")
         return
     with board.reading() as connection:
         others = submitter_names(connection)
@@ -380,7 +369,7 @@ def run_team(args: argparse.Namespace) -> None:
         account = accounts.account_named(people, args.add)
         accounts.move(people, account, args.team, now(), others)
         accounts.log(people, ORGANISER, "moved", account.label, args.team, now=now())
-    sys.stdout.write(f"{visible(account.label)} is now in {visible(args.team)}\n")
+    terminal.say(f"{visible(account.label)} is now in {visible(args.team)}")
 
 
 @command(

@@ -16,7 +16,7 @@ from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add, scan
 from geval_py.board.settings import moment_text
 from geval_py.board.submission import RejectedError
-from geval_py.cli.board.submissions import receipt_text
+from geval_py.cli.board.boards import receipt_text
 from geval_py.errors import ConfigError, UsageError
 
 MADE = datetime(2027, 1, 1, tzinfo=UTC)

@@ -23,7 +23,7 @@ from geval_py.board.operations.submissions import add
 from geval_py.board.ranking import disclosure
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.submission import RejectedError
-from geval_py.cli.board.submissions import receipt_text
+from geval_py.cli.board.boards import receipt_text
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.version import __version__
 

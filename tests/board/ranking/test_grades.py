@@ -13,7 +13,7 @@ from geval_py.board.people.store import accounts_of
 from geval_py.board.people.teams import disqualify
 from geval_py.board.ranking.grades import grades
 from geval_py.board.ranking.parts import public_lines
-from geval_py.cli.board import pages
+from geval_py.cli.board import boards
 
 LINES, SEED = 60, "728190312"
 PHASES = "[{name: main, until: 2027-01-03T12:00:00Z}]"
@@ -79,7 +79,7 @@ def test_grades_have_a_row_for_each_person(rows, geval, monkeypatch):
     head = "name,email,student_id,team,public,private,place,submission,state\n"
 
     def show(now, *words):
-        monkeypatch.setattr(pages, "now", lambda: now)
+        monkeypatch.setattr(boards, "now", lambda: now)
         return geval("board", "show", rows.board.folder, "--by", "person", "--format", "csv", *words)
 
     assert show(OPEN) == (0, head + (

@@ -177,12 +177,12 @@ def test_the_most_alike_come_first(systems, tmp_path):
 
 
 def test_the_organiser_sees_them_on_the_terminal(tmp_path, capsys, monkeypatch):
-    from geval_py.cli.board import pages
+    from geval_py.cli.board import boards
 
     rows = Rows(tmp_path)
     rows.submit("ann", [0.1 * n for n in range(40)])
     rows.submit("bob", [9.0, *(0.1 * n for n in range(1, 40))], at=1)
-    monkeypatch.setattr(pages.Board, "open", lambda _: rows.board)
+    monkeypatch.setattr(boards.Board, "open", lambda _: rows.board)
     assert main(["board", "status", "board", "--copies"]) == 0
     assert capsys.readouterr().out == (
         "1 pair of very similar outputs of different submitters\n\n"

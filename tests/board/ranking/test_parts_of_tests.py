@@ -15,7 +15,7 @@ from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.parts import public_lines
 from geval_py.board.references import references_of
 from geval_py.board.submission import unpack_documents
-from geval_py.cli.board import pages as shown_by
+from geval_py.cli.board import boards as shown_by
 from geval_py.errors import ConfigError
 
 LINES = 100

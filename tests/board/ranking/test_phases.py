@@ -13,7 +13,7 @@ from geval_py.board.database.schema import disclosures, outputs, submissions
 from geval_py.board.ranking import leaderboard
 from geval_py.board.site import pages, view
 from geval_py.board.site.rendering import what_it_takes
-from geval_py.cli.board import pages as shown_by
+from geval_py.cli.board import boards as shown_by
 from geval_py.errors import ConfigError, UsageError
 
 TESTS = "{dev-0: {visible: true}, test-A: {disclosed: 3, ladder: true, step: 0}}"

@@ -5,7 +5,7 @@ from samples import ON_BOTH, output
 from serving import set_keys
 
 from geval_py.board.settings import moment_text
-from geval_py.cli.board import pages, submissions
+from geval_py.cli.board import boards
 
 PHASES = "[{name: main, until: 2027-01-10T13:00:00Z}]"
 
@@ -13,8 +13,7 @@ PHASES = "[{name: main, until: 2027-01-10T13:00:00Z}]"
 @pytest.fixture
 def geval_now(served, geval, monkeypatch):
     """The command at the server's moment."""
-    for module in (pages, submissions):
-        monkeypatch.setattr(module, "now", served.clock)
+    monkeypatch.setattr(boards, "now", served.clock)
     return lambda *words: geval("board", words[0], served.board.folder, *words[1:])
 
 

@@ -17,7 +17,7 @@ from geval_py.board.operations.teams import submitter_id
 from geval_py.board.people import accounts as people
 from geval_py.board.people.schema import accounts
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.cli.board import pages
+from geval_py.cli.board import boards
 
 assert folder, several  # fixtures
 GOOD, BETTER = output("test-A", 0.5), output("test-A", 0.8)
@@ -29,7 +29,7 @@ ASKED = "only the owner of a team can do this, to a member who neither owns it n
 def one_clock(request, monkeypatch):
     """The commands have the clock of the server."""
     clock = request.getfixturevalue("several" if "several" in request.fixturenames else "served").clock
-    for module in ("server", "pages"):
+    for module in ("server", "boards"):
         monkeypatch.setattr(f"geval_py.cli.board.{module}.now", clock)
 
 
@@ -316,7 +316,7 @@ def test_a_team_whose_owner_is_closed_has_another(served, geval):
 
 
 def test_grades_have_all_people_of_a_board(several, geval, monkeypatch):
-    monkeypatch.setattr(pages, "now", several.clock)
+    monkeypatch.setattr(boards, "now", several.clock)
     with several.server.boards[1].board().writing() as connection:
         submitter_id(connection, "team 7")  # as from an earlier scan, with another spelling
     anna = several.signed_in("anna", team="Team 7")

@@ -18,7 +18,7 @@ from samples import frozen, output, without_limits
 from serving import Browser, Several, listening, set_keys
 
 from geval_py.board.database.store import Board
-from geval_py.cli.board import pages, server, submissions
+from geval_py.cli.board import boards, server
 
 pytestmark = pytest.mark.no_cover
 EXPECTED = Path(__file__).parents[1] / "expected"
@@ -79,7 +79,7 @@ class Course:
 @pytest.fixture
 def course(tmp_path, challenge, geval, unused_port, monkeypatch):
     made = Course(tmp_path, challenge, geval, unused_port)
-    for module in (pages, server, submissions):
+    for module in (boards, server):
         monkeypatch.setattr(module, "now", made.several.clock)
     with listening(made.several.app, made.several.folder, made.several.clock, unused_port):
         yield made

@@ -20,8 +20,7 @@ from geval_py.board.intake import sandbox
 from geval_py.board.operations import scheduler
 from geval_py.board.server import queue, worker
 from geval_py.board.server.worker import Worker
-from geval_py.cli.board import pages
-from geval_py.cli.board import submissions as submission_commands
+from geval_py.cli.board import boards
 
 OUT = "/upload/out.tsv?test=test-A"
 
@@ -230,7 +229,7 @@ def test_an_upload_that_failed_is_tried_again_with_its_arrival(served, geval, mo
         assert "Try failed uploads again" in organiser.get("/organiser").text
         assert organiser.post("/organiser/try-again").status_code == 303
     else:
-        monkeypatch.setattr(submission_commands, "now", served.clock)
+        monkeypatch.setattr(boards, "now", served.clock)
         words = "board", "rescore", served.board.folder, "--again"
         assert geval(*words, "--dry-run") == (0, "nothing is out of date\n", "")
         assert states(served) == ["failed"]
@@ -409,7 +408,7 @@ def test_a_worker_works_with_children_too(served):
 
 
 def test_the_status_of_a_board_tells_of_its_queue(served, geval, monkeypatch):
-    monkeypatch.setattr(pages, "now", served.clock)
+    monkeypatch.setattr(boards, "now", served.clock)
     assert "queue:" not in geval("board", "status", served.board.folder)[1]
     sent(served, 2)
     queue.lease(served.board, served.clock())

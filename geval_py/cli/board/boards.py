@@ -1,37 +1,100 @@
-"""``geval board add``, ``scan``, ``withdraw``, ``note``, ``announce``, ``final``, ``rescore``."""
+"""``geval board init``, ``add``, ``scan``, ``show`` and others: all that is done with a board but its server."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, astuple
+from operator import attrgetter, itemgetter
 
 from sqlalchemy import Connection, insert
 
+from geval_py.board import backups
 from geval_py.board.database.schema import DONE, FAILED, REFUSED, SCORED, Submissions, rescorings
-from geval_py.board.database.store import Board
+from geval_py.board.database.store import Board, settings_path
 from geval_py.board.operations import audit
+from geval_py.board.operations.creation import create
 from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.operations.receipts import ARRIVED, NOW, WAYS, Receipt
+from geval_py.board.operations.status import Status, status_of
 from geval_py.board.operations.submissions import add, name_final, note, restore, scan, withdraw
 from geval_py.board.people.schema import ORGANISER
+from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.disclosure import changing
+from geval_py.board.ranking.views import Standings
 from geval_py.board.settings import BoardSettings, moment_of, moment_text
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, REASON, TEAMS, now
-from geval_py.cli.commands import add_format, command, one_of, option, switch
+from geval_py.cli.commands import add_format, check_free, command, one_of, option, switch
 from geval_py.errors import DataError
 from geval_py.reading.config import argument_type
 from geval_py.tables.formats import Result
 from geval_py.tables.numbers import counted
-from geval_py.tables.table import Table, named_columns
-from geval_py.text import visible, words
+from geval_py.tables.table import Column, Table, named_columns
+from geval_py.text import named, some_of, visible, words
 
+WIDE_COLUMNS = words("tags affiliation description")  # for which a terminal is too narrow
+NOT_PRINTED = ("arrived", "remark", "affiliation", "description")  # in a paper
+MAX_CODES = 5  # that are listed; the JSON document has all
+PERSON = "person"  # a row for each account, which only the organiser may see
 moment = argument_type(moment_of)
 AT = option("--at", type=moment, metavar="TIME", help="the time of arrival, with a time zone (default: now)")
 CODES = option("codes", nargs="+", metavar="CODE", help="a submission's code, or its first characters")
+DATABASE = option(
+    "--database", metavar="URL", help="an empty PostgreSQL database, by its URL, or a file (default: board.sqlite)"
+)
+FILE = option("file", metavar="FILE", help="the archive, compressed by its ending: .tar, .tar.zst, .tar.xz")
+
+
+@contextmanager
+def private_files() -> Iterator[None]:
+    """Let nobody else read the files that are made meanwhile."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@command(
+    "board init",
+    "Create a board: a board.yaml that explains every setting, and a database for the submissions.",
+    """\
+  geval board init gazette-board --challenge gazette --answers hidden
+  geval board init gazette-board --challenge gazette --answers hidden \\
+      --database postgresql://board@db.example.org/gazette
+""",
+    BOARD,
+    option("--challenge", required=True, metavar="DIR", help="the challenge's folder"),
+    option(
+        "--answers",
+        metavar="DIR",
+        help="the folder with test-A/expected.tsv (default: the challenge, if it is there)",
+    ),
+    DATABASE,
+    option("--title", metavar="TEXT", help="the title of the pages (default: the challenge's title)"),
+)
+@private_files()
+def run_init(args: argparse.Namespace) -> None:
+    """Run ``geval board init``; raises GevalError."""
+    board = create(
+        args.board, challenge=args.challenge, answers=args.answers, database=args.database, title=args.title
+    )
+    if board.settings.answers == board.settings.challenge:
+        terminal.note(
+            "the answers are in the challenge's folder: publish it without them, or name others with --answers"
+        )
+    tests = ", ".join(test.name for test in board.settings.tests)
+    terminal.say(
+        f"Created the board {named(args.board)}: {tests}, ranked by {board.settings.metric}. Next steps:\n"
+        f"  edit {named(settings_path(args.board))}: deadlines, submissions a day, disclosed digits\n"
+        "  add submissions with geval board scan or add, and show the leaderboard with geval board show\n"
+        "  or let people upload them: geval board serve, and geval board invite for each"
+    )
 
 
 @command(
@@ -125,13 +188,12 @@ def run_scan(args: argparse.Namespace) -> int:
 )
 def run_withdraw(args: argparse.Namespace) -> None:
     """Run ``geval board withdraw``; raises GevalError."""
-
-    def mark(connection: Connection, settings: BoardSettings, code: str) -> Receipt:
-        if args.undo:
-            return restore(connection, code)
-        return withdraw(connection, settings, code, args.reason, now())
-
-    _mark(mark, args)
+    _mark(
+        lambda connection, settings, code: (
+            restore(connection, code) if args.undo else withdraw(connection, settings, code, args.reason, now())
+        ),
+        args,
+    )
 
 
 def _mark(mark: Callable[[Connection, BoardSettings, str], Receipt], args: argparse.Namespace) -> None:
@@ -184,7 +246,7 @@ def run_announce(args: argparse.Namespace) -> None:
         else:
             number = announce(connection, board, args.text, now(), mail=args.mail)
             audit.log(connection, ORGANISER, "announced", args.text, now=now())
-            sys.stdout.write(f"{number}\n")
+            terminal.say(str(number))
 
 
 @command(
@@ -242,7 +304,7 @@ def _show_receipts(receipts: Sequence[Receipt], args: argparse.Namespace, *, as_
     rows = [(one.code, one.state, one.submitter, one.name, one.reason or one.note) for one in receipts]
     table = Table(named_columns(words("code state submitter name reason")), rows)
     document = {"receipts": [receipt.document() for receipt in receipts]}
-    terminal.show(Result(document=document, people=table, as_tabs=True), args)
+    terminal.show(Result(document, table, as_tabs=True), args)
 
 
 def receipt_text(receipt: Receipt) -> str:
@@ -284,8 +346,7 @@ def run_rescore(args: argparse.Namespace) -> None:
     if args.again and not args.dry_run:
         with board.writing() as connection:
             tried = queue.try_again(connection, now(), Submissions.state.in_(UNSCORED))
-        if tried:
-            Worker(args.board, clock=now).run(until_idle=True)
+        Worker(args.board, clock=now).run(until_idle=True)
     with terminal.ProgressBar("scoring again", unit="items") as progress:
         rescored = rescore(board, now=now(), dry_run=args.dry_run, again=args.again, progress=progress)
     lines = list(map(visible, rescored.lines(dry_run=args.dry_run)))
@@ -301,4 +362,170 @@ def run_rescore(args: argparse.Namespace) -> None:
     document = asdict(rescored) | {"receipts": [receipt.document() for receipt in rescored.receipts]}
     columns = named_columns(words("test phase submitter entry before after"))
     table = Table(columns, list(map(astuple, rescored.changes)))
-    terminal.show(Result(document=document, people=table, lines=lines), args)
+    terminal.show(Result(document, table, lines=lines), args)
+
+
+@command(
+    "board show",
+    "Show a leaderboard: places, scores with their intervals, and which differences are significant.",
+    """\
+  geval board show gazette-board
+  geval board show gazette-board --by submission --test dev-0
+  geval board show gazette-board --phase main --format csv >main.csv
+  geval board show gazette-board --by person --format csv >grades.csv     with names and e-mail addresses
+""",
+    BOARD,
+    option("--test", metavar="NAME", help="the test set (default: the first of board.yaml)"),
+    option("--phase", metavar="NAME", help="the phase (default: the current one, or the last with an entry)"),
+    option("--by", choices=(*leaderboard.BY, PERSON), help="show the best entry of each (default: as in board.yaml)"),
+    add_format,
+)
+def run_show(args: argparse.Namespace) -> None:
+    """Run ``geval board show``; raises GevalError."""
+    board = Board.open(args.board)
+    if args.by == PERSON:
+        from geval_py.board.ranking import grades
+
+        people = grades.grades(board, args.test, phase=args.phase, now=now())
+        terminal.show(Result({"people": list(people.by_name())}, people), args)
+        return
+    shown = leaderboard.standings(board, args.test, phase=args.phase, by=args.by, now=now())
+    if not shown.entries:
+        terminal.note(visible(f"there is no entry for {shown.test}"))
+    columns, digits = leaderboard.shown_columns(shown), shown.shown_digits
+    if args.format == "text":
+        columns = [column for column in columns if column.heading not in WIDE_COLUMNS]
+    table = Table(
+        [Column(column.heading, alignment=column.alignment) for column in columns],
+        [[column.text(entry, digits) for column in columns] for entry in shown.entries],
+        not_printed=NOT_PRINTED,
+    )
+    document, programs = leaderboard.standings_document(shown), leaderboard.standings_records(shown)
+    terminal.show(Result(document, table, programs, list(legend(shown))), args)
+
+
+def legend(standings: Standings) -> Iterator[str]:
+    """Explain a leaderboard in sentences."""
+    phase = f", {standings.phase}" if standings.phase else ""
+    yield visible(
+        f"{standings.metric} ({standings.unit}, {standings.direction} is better) of {standings.test}{phase}; "
+        f"the best of a {standings.by}."
+    )
+    if not standings.digits:
+        yield "No score is shown before the last deadline."
+    columns = leaderboard.shown_columns(standings)
+    yield from (f"{column.heading}: {column.legend}." for column in columns if column.legend)
+    yield from (visible(f"Note: {note}.") for note in standings.notes)
+
+
+@command(
+    "board status",
+    "Show the submissions, what is out of date, what was rejected or failed and why, and what counts for the quota.",
+    """\
+  geval board status gazette-board
+  geval board status gazette-board --format json
+  geval board status gazette-board --copies
+""",
+    BOARD,
+    switch("--copies", help="show very similar outputs of different submitters instead"),
+    add_format,
+)
+def run_status(args: argparse.Namespace) -> None:
+    """Run ``geval board status``; raises GevalError."""
+    board = Board.open(args.board)
+    if args.copies:
+        from geval_py.board.ranking import likeness
+
+        with board.reading() as connection:
+            pairs = tuple(likeness.likenesses(connection, board.settings))
+        summary = f"{counted(len(pairs), 'pair')} of very similar outputs of different submitters"
+        columns = words("test one one_submitter other other_submitter same_lines same_order")
+        table = Table(named_columns(columns), list(map(attrgetter(*columns), pairs)))
+        copies = {"copies": [asdict(pair) for pair in pairs]}
+        terminal.show(Result(copies, table, lines=[summary], as_tabs=True), args)
+        return
+    from geval_py.board.operations.extensions import extensions
+    from geval_py.board.server.queue import queue_status
+
+    status = status_of(board, now())
+    with board.reading() as connection:
+        queue = queue_status(connection, now())
+        extended = [f"extended for {extension}" for extension in extensions(connection)]
+    document = asdict(status) | {"queue": asdict(queue)}
+    lines = (*_summary(status), *extended, *(queue.lines() if any(document["queue"].values()) else ()))
+    columns = words("code submitter arrived arrived_by phase state final day cost charge reason")
+    table = Table(named_columns(columns), list(map(itemgetter(*columns), status.submissions)))
+    terminal.show(Result(document, table, lines=list(map(visible, lines)), as_tabs=True), args)
+
+
+def _summary(status: Status) -> Iterator[str]:
+    states = ", ".join(f"{count} {state}" for state, count in status.states.items())
+    yield f"{status.title}" + (f", phase {status.phase}" if status.phase else "")
+    yield f"{counted(len(status.submissions), 'submission')} of {counted(status.submitters, 'submitter')}: {states}"
+    yield counted(status.outputs, "output")
+    for reason, count in status.outdated.items():
+        yield f"out of date: {count}, because {reason}; run geval board rescore"
+    if not status.outdated:
+        yield "nothing is out of date"
+    for test, codes in status.without_output.items():
+        has_none = len(codes) == status.states[SCORED]
+        yield f"no output for {test}" + (" in any submission" if has_none else f": {some_of(codes, MAX_CODES)}")
+    for phase, since in status.reopened.items():
+        moved = f"the deadline of {phase} was moved after the private scores were shown, at {since}"
+        yield f"warning: {moved}; submitters may use these"
+    if failed := [one["code"] for one in status.submissions if one["state"] == FAILED]:
+        yield f"failed: {some_of(failed, MAX_CODES)}; geval board scan --again or rescore --again tries them again"
+
+
+@command(
+    "board site",
+    "Write a board as static pages: leaderboards, submissions, charts, data, a feed.",
+    """\
+  geval board site gazette-board -o public
+
+Publish the folder with any web server, or open its index.html in a browser. An earlier site in the folder stays
+until the new one is complete.
+""",
+    BOARD,
+    option("-o", "--output", metavar="DIR", required=True, help="the folder: new, empty, or with an earlier site"),
+)
+def run_site(args: argparse.Namespace) -> None:
+    """Run ``geval board site``; raises GevalError."""
+    from geval_py.board.site import build
+
+    number = build(Board.open(args.board), args.output, now=now())
+    terminal.say(f"{visible(args.output)}: {counted(number, 'file')}")
+
+
+@command(
+    "board backup",
+    "Write a board, or a folder of several, as one tar archive: database, accounts, settings, challenge, answers.",
+    """\
+  geval board backup gazette-board gazette-board.tar.zst
+""",
+    BOARD,
+    FILE,
+    switch("--force", help="overwrite an existing archive"),
+)
+@private_files()
+def run_backup(args: argparse.Namespace) -> None:
+    """Run ``geval board backup``; raises GevalError."""
+    check_free(args.file, args)
+    backups.back_up(args.board, args.file, now=now())
+
+
+@command(
+    "board restore",
+    "Create a board, or a folder of several, from an archive of geval board backup.",
+    """\
+  geval board restore gazette-board gazette-board.tar.zst
+  geval board restore gazette-board gazette-board.tar.zst --database postgresql://board@db.example.org/gazette
+""",
+    BOARD,
+    FILE,
+    DATABASE,
+)
+@private_files()
+def run_restore(args: argparse.Namespace) -> None:
+    """Run ``geval board restore``; raises GevalError."""
+    backups.restore(args.file, args.board, database=args.database)
