@@ -94,7 +94,7 @@ def application_of(server: ServerContext) -> Starlette:
 async def public(request: Request) -> Response:
     """Serve a page of the site; to members alone, if board.yaml says so."""
     server, path = server_of(request), request.path_params["path"] or "index.html"
-    board = await run_in_threadpool(server.board)
+    _, _, board, _ = await server.live.state(server.clock())
     if board.settings.access == "members" and not path.startswith("static/"):
         await run_in_threadpool(server.require, request)
     page = await server.live.answer(path, server.clock, server.frame)

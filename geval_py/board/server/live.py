@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from functools import lru_cache
 from mimetypes import guess_type
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, select
 from starlette.concurrency import run_in_threadpool
@@ -22,13 +21,14 @@ from geval_py.board.database import schema
 from geval_py.board.database.store import SETTINGS_FILE, Board, StoreError
 from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.site.files import Frame, content_of
-from geval_py.board.site.pages import pages
+from geval_py.board.site.pages import Pages, pages
 from geval_py.board.site.view import view_on
 from geval_py.errors import ConfigError, GevalError, MissingFileError, UsageError
 from geval_py.reading import challenge
 from geval_py.tables.numbers import counted
 
 RETRY_SECONDS = 1  # until a board that could not be opened is tried again
+LOOK_SECONDS = 0.1  # between two looks for changes, as long as many ask
 REST = 3  # times as long as a reading took, no other one is begun in the same phase
 MAX_CACHED = 256  # pages, few of which have more than 100 kB
 LOG = logging.getLogger("geval")
@@ -42,13 +42,33 @@ class Fault(NamedTuple):
     failures: int
 
 
+class Site(NamedTuple):
+    """The pages of one state of a board, of which some were made, and are ``cached``."""
+
+    state: SiteState
+    pages: Pages
+    cached: dict[str, Response]
+
+    def answer(self, path: str) -> Response | None:
+        """Make the answer with a page; None if there is no such page."""
+        if path not in self.pages:
+            return None
+        content = content_of(self.pages[path]())
+        headers = {"Cache-Control": "no-cache", "ETag": f'"{hashlib.sha256(content).hexdigest()}"'}
+        if len(self.cached) >= MAX_CACHED:
+            self.cached.clear()
+        return self.cached.setdefault(
+            path, Response(content, headers=headers, media_type=guess_type(path)[0] or "text/plain")
+        )
+
+
 class LiveBoard:
     """A board whose settings follow its board.yaml; while that has an error, the settings before hold.
 
     ``faults`` are those that last, by the name of the part.
 
-    All pages are of one state of the board. When something has changed, it is read again for one of those who ask;
-    the others see the earlier state meanwhile, but never one of an earlier phase.
+    All pages are of one state of the board. When something has changed, it is read again for one of those who ask,
+    a moment later; the others see the earlier state meanwhile, but never one of an earlier phase.
     """
 
     def __init__(self, folder: str) -> None:
@@ -59,7 +79,9 @@ class LiveBoard:
         self._failed: object = None  # of those that were tried last, and could not be read
         self._board: Board | None = None
         self._retry_at = self._rest_until = 0.0
-        self._site: tuple[SiteState, Callable[[str], Response | None]] = (), lambda _: None
+        self._state: SiteState = ()
+        self._look_at = 0.0  # when the state is looked at again
+        self._site = Site((), {}, {})
         self._reading = asyncio.Lock()
 
     def board(self) -> Board:
@@ -97,22 +119,29 @@ class LiveBoard:
             again = f"its {part} can be used again, after {counted(fault.failures, 'failure')}"
             LOG.warning("geval: note: %s: %s", self.folder, again)
 
-    async def answer(self, path: str, clock: Callable[[], datetime], frame: Callable[..., Frame]) -> Response | None:
-        """Return the answer with a page; None if there is no such page. Raises GevalError."""
-        state = await run_in_threadpool(self._state, clock())
-        must_wait = state[:1] != self._site[0][:1]
-        is_resting = self._reading.locked() or time.monotonic() < self._rest_until
-        if must_wait or (state != self._site[0] and not is_resting):
-            async with self._reading:
-                if state != self._site[0]:
-                    await run_in_threadpool(self._read, clock(), frame)
-        return await run_in_threadpool(self._site[1], path)
+    async def state(self, now: datetime) -> SiteState:
+        """Return the state of now or, in the same phase, that of a moment ago; raises GevalError."""
+        is_same = self._board is not None and self._state[:1] == (self._board.settings.phase_of(now),)
+        if not is_same or time.monotonic() >= self._look_at:
+            self._state = await run_in_threadpool(self._look, now)
+            self._look_at = time.monotonic() + LOOK_SECONDS
+        return self._state
 
-    def _state(self, now: datetime) -> SiteState:
-        """Return the state of now."""
+    def _look(self, now: datetime) -> SiteState:
         board = self.board()
         with self.watched("database"), board.reading() as connection:
             return _state_on(connection, board, now)
+
+    async def answer(self, path: str, clock: Callable[[], datetime], frame: Callable[..., Frame]) -> Response | None:
+        """Return the answer with a page; None if there is no such page. Raises GevalError."""
+        state = await self.state(clock())
+        must_wait = state[:1] != self._site.state[:1]
+        is_resting = self._reading.locked() or time.monotonic() < self._rest_until
+        if must_wait or (state != self._site.state and not is_resting):
+            async with self._reading:
+                if state != self._site.state:
+                    await run_in_threadpool(self._read, clock(), frame)
+        return self._site.cached.get(path) or await run_in_threadpool(self._site.answer, path)
 
     def _read(self, now: datetime, frame: Callable[..., Frame]) -> None:
         """Read what the pages show, and forget the pages made before."""
@@ -120,15 +149,7 @@ class LiveBoard:
         with self.watched("database"), disclosed(board, now) as connection:
             state = _state_on(connection, board, now)
             view = view_on(connection, board.settings, board.reading, now=now)
-        made = pages(view, frame(settings=view.settings, phase=view.phase, view=view))
-
-        @lru_cache(MAX_CACHED)
-        def answer(path: str) -> Response:
-            content = content_of(made[path]())
-            headers = {"Cache-Control": "no-cache", "ETag": f'"{hashlib.sha256(content).hexdigest()}"'}
-            return Response(content, headers=headers, media_type=guess_type(path)[0] or "text/plain")
-
-        self._site = state, lambda path: answer(path) if path in made else None
+        self._site = Site(state, pages(view, frame(settings=view.settings, phase=view.phase, view=view)), {})
         self._rest_until = time.monotonic() + REST * (time.monotonic() - began)
 
 
@@ -138,7 +159,7 @@ SENTENCES = {
     StoreError: "The database of the board cannot be used.",
     GevalError: "The board cannot be opened.",
 }
-SiteState: TypeAlias = tuple[object, ...]  # on which pages depend: first the phase; () before the first reading
+SiteState: TypeAlias = tuple[Any, ...]  # on which pages depend: first the phase; () before the first reading
 
 
 def _stamp(path: str) -> object:

@@ -34,10 +34,11 @@ def submitter(visit: Visit) -> int | None:
 
 def quota_of(visit: Visit) -> dict[str, Any]:
     """Return how many submissions of a day the account's team has ``used``, of those ``allowed`` (0: any number)."""
-    settings = team_settings(visit.connection, visit.board.settings, submitter(visit))
+    team = submitter(visit)
+    settings = team_settings(visit.connection, visit.board.settings, team)
     day = day_of(visit.now, settings.zone)
     return {
-        "used": quota_used(visit.connection, settings, submitter(visit), visit.now, with_uploads=True),
+        "used": quota_used(visit.connection, settings, team, visit.now, with_uploads=True),
         "allowed": settings.at(visit.now).submissions_a_day,
         "day": day.name,
         "next_day": day.end,

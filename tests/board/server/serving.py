@@ -16,10 +16,12 @@ from sqlalchemy import select
 from geval_py.board.database import schema as board_schema
 from geval_py.board.people import accounts, schema, sign_in
 from geval_py.board.people.store import People, accounts_of, shared_accounts
+from geval_py.board.server import live
 from geval_py.board.server.app import application
 from geval_py.board.server.context import ServerContext
 from geval_py.board.server.worker import Worker
 
+live.LOOK_SECONDS = 0  # a test sees a change at once
 ADDRESS = "http://board.test"
 OWN = {"Sec-Fetch-Site": "same-origin"}
 

@@ -44,6 +44,20 @@ def test_pages_follow_what_changes(served, views):
         assert browser.get(path).status_code == 404
 
 
+def test_changes_are_looked_for_a_moment_later_but_the_phase_at_once(served, monkeypatch):
+    set_keys(served.board, phases=PHASES)
+    browser = served.browser()
+    looks, before = [], live.LiveBoard._look
+    monkeypatch.setattr(live.LiveBoard, "_look", lambda *arguments: looks.append(1) or before(*arguments))
+    monkeypatch.setattr(live, "LOOK_SECONDS", 60)
+    for path in ("/", "/", "/submissions.html", "/static/board.css"):
+        assert browser.get(path).status_code == 200
+    assert len(looks) == 1
+    served.clock.wait(days=1)
+    assert "which has ended" in browser.get("/").text
+    assert len(looks) == 2
+
+
 def test_no_page_of_an_earlier_phase_is_served_after_its_deadline(served, monkeypatch):
     set_keys(served.board, phases=PHASES)
     browser = served.browser()
