@@ -271,3 +271,7 @@ class MalformedLineError(DataError):
     def picture(self) -> str:
         """The part of the line around the column, and a caret below it."""
         return "    " + excerpt(self.text, self.column).replace("\n", "\n    ")
+
+
+class LongLineWarning(UserWarning):
+    """A line is so long that its score takes very long, or very much memory."""

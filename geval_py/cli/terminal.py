@@ -11,13 +11,14 @@ import os
 import re
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from geval_py.errors import GevalError, MalformedLineError, UsageError
+from geval_py.errors import GevalError, LongLineWarning, MalformedLineError, UsageError
 from geval_py.reading.config import Settings, said_option
 from geval_py.reading.files import name_of
 from geval_py.reading.outputs import OUTPUT_NAME
@@ -55,7 +56,7 @@ def carry_out(name: str, command: Callable[[], int | None], asked: Settings | ar
             message=f"Cannot write results to {named(output)}: it may hold the output of a model\n"
             f"  -o {visible(output)} scores it; remove it first if you do not need it"
         )
-    with ProgressBar(name):
+    with ProgressBar(name), notes_on_long_lines():
         if output is None:
             return command() or 0
         from geval_py.reading.rewriting import written_whole
@@ -70,6 +71,25 @@ def carry_out(name: str, command: Callable[[], int | None], asked: Settings | ar
                 results.detach()  # which writes what is left, and leaves the file open
             file.is_wanted = status == 0 or file.stream.tell() > 0
     return status
+
+
+@contextmanager
+def notes_on_long_lines() -> Iterator[None]:
+    """Write what is warned of long lines as notes, before they are scored."""
+    seen = set[str]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LongLineWarning)
+        show_others = warnings.showwarning
+
+        def show_warning(message: Warning | str, category: type[Warning], *more: Any, **place: Any) -> None:
+            if not issubclass(category, LongLineWarning):
+                show_others(message, category, *more, **place)
+            elif str(message) not in seen:
+                seen.add(str(message))
+                note(str(message))
+
+        warnings.showwarning = show_warning
+        yield
 
 
 def _may_be_output(path: str) -> bool:

@@ -170,3 +170,33 @@ def test_no_bar_for_a_command_that_reads_what_is_typed(tmp_path):
         assert "00:0" not in os.read(reader, 1 << 16).decode()
     interrupt(process)
     os.close(reader)
+
+
+LONG_LINES = "lines of 50,000 words or more take long: the time for edits grows with the square of a line"
+LONG_TER = "TER needs over 3 GB for a line of 16,000 words, and four times as much for twice"
+
+
+@pytest.mark.parametrize(
+    ("metric", "words", "notes"),
+    [
+        *((metric, 50_000, [LONG_LINES]) for metric in ("WER", "CER", "Mean/CAR", "Fuzzy/Accuracy", "CharMatch")),
+        *((metric, 49_999, []) for metric in ("WER", "CER")),
+    ],
+)
+def test_a_note_on_a_long_line(metric, words, notes, tmp_path, geval):
+    for name in ("in.tsv", "expected.tsv", "out.tsv"):
+        (tmp_path / name).write_text(f"{'a ' * (words - 1)}a\nb\n")
+    status, _, err = geval("-o", f"{tmp_path}/out.tsv", "-e", f"{tmp_path}/expected.tsv", "-m", metric)
+    assert (status, err) == (0, "".join(f"geval: note: {note}\n" for note in notes))
+
+
+@pytest.mark.parametrize("words", [16_000, 15_999])
+def test_a_note_on_the_memory_of_ter_comes_before_its_work(words, tmp_path):
+    for name in ("expected.tsv", "out.tsv"):
+        (tmp_path / name).write_text(f"{'a ' * (words - 1)}a\n")
+    line = [sys.executable, "-m", "geval_py", "-o", "out.tsv", "-e", "expected.tsv", "-m", "TER"]
+    with subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+        process.kill()
+        assert process.stderr.read() == (f"geval: note: {LONG_TER}\n" if words == 16_000 else "")

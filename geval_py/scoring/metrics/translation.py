@@ -19,18 +19,21 @@ import math
 import pickle
 import subprocess
 import sys
+import warnings
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from geval_py.errors import LongLineWarning
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.metrics.base import LineStatistics, Row, total
 from geval_py.scoring.metrics.classes import ratio
 from geval_py.text import split_words
 
 LONGEST = 4  # words of an n-gram
+LONG_LINE, LONG_TER_LINE = 50_000, 16_000  # words
 LONG_PAIR = 5_000_000_000  # items of one text times those of the other, which take half a second
 DISTANCE_PROGRAM = """\
 import pickle, signal, sys
@@ -49,6 +52,13 @@ def distance(one: Sequence[Hashable], other: Sequence[Hashable], **limits: Any) 
     >>> distance("kitten", "sitting"), distance(["a", "cat"], ["cat"])
     (3, 1)
     """
+    if min(len(one), len(other)) >= LONG_LINE and all(
+        len(split_words(text) if isinstance(text, str) else text) >= LONG_LINE for text in (one, other)
+    ):
+        message = (
+            f"lines of {LONG_LINE:,} words or more take long: the time for edits grows with the square of a line"
+        )
+        warnings.warn(message, LongLineWarning, stacklevel=2)
     if len(one) * len(other) < LONG_PAIR:
         from rapidfuzz.distance import Levenshtein
 
@@ -172,6 +182,11 @@ class SacreColumn(NamedTuple):
         texts, answer_lines = (decode_lines(bytes(block).replace(b"\r", b" ")) for block in (outputs, expected))
         for text, expected_line in zip(texts, answer_lines, strict=True):
             answers = expected_line.split("\t")
+            if self.name == "TER" and min(len(split_words(text)), len(split_words(expected_line))) >= LONG_TER_LINE:
+                message = (
+                    f"TER needs over 3 GB for a line of {LONG_TER_LINE:,} words, and four times as much for twice"
+                )
+                warnings.warn(message, LongLineWarning, stacklevel=2)
             (counts,) = metric._extract_corpus_statistics([text], [[answer] for answer in answers])
             rows.append([len(answers), *counts])
         from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
