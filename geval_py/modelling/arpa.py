@@ -12,7 +12,7 @@ from itertools import chain, islice
 import numpy as np
 
 from geval_py.errors import MalformedLineError, ModelError
-from geval_py.modelling.backoff import BackoffModel, Ngrams, key_of, texts_of
+from geval_py.modelling.backoff import BackoffModel, Ngrams, key_of
 from geval_py.modelling.corpus import (
     MARKS,
     START,
@@ -28,6 +28,7 @@ from geval_py.modelling.corpus import (
 from geval_py.reading.lines import LineReader
 from geval_py.reading.rewriting import Writable
 from geval_py.scoring.kernel.backends import choose_backend
+from geval_py.tables.numbers import counted
 from geval_py.text import visible
 
 with suppress(ImportError):  # it was not built
@@ -39,15 +40,15 @@ BINARY_MAGIC = b"mmap lm http://kheafield.com/code"  # the first line of what Ke
 LOG_ZERO = -99.0
 MISSING_UNKNOWN = -100.0
 MAX_SUM = 1.001  # of the probabilities behind a context; a file has few digits
-_ROWS = 1 << 14  # read at a time
+ROWS = 1 << 14  # read and written at a time
 _COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
 
 
 def read_arpa(path: str) -> BackoffModel:
     """Read an ARPA file, which may be compressed.
 
-    Raises MalformedLineError for a malformed line; ModelError if the file is no ARPA file, an n-gram lacks its
-    context, or probabilities sum to more than 1; and as LineReader.
+    Raises MalformedLineError for a line that is malformed, or an n-gram that cannot be part of a model; ModelError if
+    the file is no ARPA file; and as LineReader.
     """
     with LineReader(path) as reader:
         lines = _ArpaLines(reader)
@@ -58,32 +59,30 @@ def read_arpa(path: str) -> BackoffModel:
                 message = "This is a binary model of KenLM\n  take the ARPA file that it was made from"
                 raise ModelError(path=path, message=message)
         counts: list[int] = []
-        while (line := lines.next()) is not None and line.startswith(b"ngram"):
-            match = _COUNT.fullmatch(line)
-            if match is None or int(match[1]) != len(counts) + 1:
-                raise lines.error("a count", f"expected ngram {len(counts) + 1}=COUNT")
+        while (match := _COUNT.fullmatch(lines.next() or b"")) and int(match[1]) == len(counts) + 1:
             counts.append(int(match[2]))
-        if not counts or line != b"\\1-grams:":
-            raise lines.error("no section", "expected \\1-grams:" if counts else "expected ngram 1=COUNT")
-        numbering = new_numbering(alias=UNKNOWN_IN_CAPITALS)
-        model = _read_unigrams(lines, counts[0], numbering)
-        _check(model)
-        for order, count in enumerate(counts[1:], 2):
+        if lines.text != b"\\1-grams:" or not counts:
+            raise lines.error(f"expected ngram {len(counts) + 1}=COUNT" + " or \\1-grams:" * bool(counts))
+        model, numbering = BackoffModel(words=[], levels=(), name=path), new_numbering(alias=UNKNOWN_IN_CAPITALS)
+        for order, count in enumerate(counts, 1):
+            if order > 1 and lines.next() != b"\\%d-grams:" % order:
+                raise lines.error(f"expected \\{order}-grams:")
+            lines.section = f"\\{order}-grams:"
             model = _with_ngrams(model, lines, order, count, numbering)
-            _check(model)
         if lines.next() != b"\\end\\":
-            raise lines.error("not the end", "expected \\end\\")
+            raise lines.error("expected \\end\\")
     return model
 
 
 class _ArpaLines:
-    """The lines of an ARPA file, with their numbers."""
+    """The lines of an ARPA file, with their numbers and the section that they are in."""
 
     def __init__(self, reader: LineReader) -> None:
         self.path = reader.path
         self.rest = chain.from_iterable(map(BytesIO, iter(reader.block, b"")))
         self.number = 0
         self.text = b""
+        self.section = "\\data\\"
 
     def next(self) -> bytes | None:
         """Return the next line that is not empty, without its end; None at the end of the file."""
@@ -96,73 +95,70 @@ class _ArpaLines:
         self.text = b""
         return None
 
-    def error(self, reason: str, hint: str, *, column: int = 1) -> MalformedLineError:
+    def error(self, cause: str) -> MalformedLineError:
         """Make an error at the current line."""
-        shown = self.text.decode(errors="replace")
+        text = self.text.decode(errors="replace")
         return MalformedLineError(
-            path=self.path, line=self.number, column=column, reason=reason, token=shown, hint=hint, text=shown
+            path=self.path, line=self.number, column=1, reason=self.section, token=text, hint=cause, text=text
         )
-
-
-def _read_unigrams(lines: _ArpaLines, count: int, numbering: Numbering | NativeNumbering) -> BackoffModel:
-    """Read the 1-grams, which number the words."""
-    ids, own_logs, own_backoffs = _read_section(lines, 1, count, numbering)
-    words = numbering.words
-    others = ids[ids != UNKNOWN]  # of rows of <unk> and <UNK> the last one stands, as in KenLM's lm/read_arpa.hh
-    if len(np.unique(others)) < len(others):
-        raise ModelError(path=lines.path, message="Not a model: a word occurs twice among the 1-grams")
-    logs, backoffs = np.full(len(words), -np.inf), np.zeros(len(words))
-    logs[UNKNOWN] = MISSING_UNKNOWN
-    logs[ids], backoffs[ids] = own_logs, own_backoffs
-    level = Ngrams(
-        contexts=np.zeros(len(words), np.int32),
-        words=np.arange(len(words), dtype=np.int32),
-        log_probabilities=logs,
-        log_backoffs=backoffs,
-    )
-    missing = frozenset(mark for number, mark in enumerate(MARKS) if number not in ids)
-    return BackoffModel(words=words, levels=(level,), name=lines.path, missing=missing)
 
 
 def _with_ngrams(
     model: BackoffModel, lines: _ArpaLines, order: int, count: int, numbering: Numbering | NativeNumbering
 ) -> BackoffModel:
-    """Read the n-grams of the next order, find their contexts, and sort them."""
-    if lines.next() != b"\\%d-grams:" % order:
-        raise lines.error(f"not the {order}-grams", f"expected \\{order}-grams:")
-    ids, logs, backoffs = _read_section(lines, order, count, numbering)
-    columns = ids.reshape(-1, order).T
-    contexts: Ids = columns[0]
+    """Read the n-grams of the next order, find their contexts, and sort them; 1-grams number the words."""
+    first = lines.number + 1
+    ids, logs, backoffs = _read_rows(lines, order, count, numbering)
+    columns, is_first = ids.reshape(-1, order).T, order == 1
+
+    def fault(row: int, cause: str) -> MalformedLineError:
+        names = numbering.words
+        lines.number, lines.text = first + row, b" ".join(names[number] for number in columns[:, row])
+        return lines.error(cause)
+
+    contexts: Ids = np.zeros(count, np.int32) if is_first else columns[0]
     for length in range(2, order):
         contexts = model.levels[length - 1].find(contexts, columns[length - 1])
     if (contexts < 0).any():
-        row = int(np.flatnonzero(contexts < 0)[0])
-        names = [visible(model.words[number].decode(errors="replace")) for number in columns[:, row]]
-        message = f"Not a model: `{' '.join(names)}` is there without its context, `{' '.join(names[:-1])}`"
-        raise ModelError(path=model.name, message=message)
+        raise fault(int(np.argmax(contexts < 0)), f"its first {order - 1} words are no {order - 1}-gram of the model")
     by_key, sorted_contexts = sorted_with_ranks(contexts)
     words = columns[-1][by_key]
     if (np.diff(key_of(sorted_contexts, words)) < 0).any():  # in suffix order, as most files are, it is sorted now
         by_key = np.lexsort((columns[-1], contexts))
         words = columns[-1][by_key]
-    level = Ngrams(
-        contexts=sorted_contexts, words=words, log_probabilities=logs[by_key], log_backoffs=backoffs[by_key]
-    )
+    is_repeated = np.diff(key_of(sorted_contexts, words)) == 0
+    if is_first:  # of rows of <unk> and <UNK> the last one stands, as in KenLM's lm/read_arpa.hh
+        is_repeated &= words[1:] != UNKNOWN
+    if is_repeated.any():
+        raise fault(int(by_key[1:][is_repeated][0]), "it occurs twice")
+    level = Ngrams(sorted_contexts, words, logs[by_key], backoffs[by_key])
+    if is_first:  # the rows of all words, of those that the file lacks too
+        model = replace(
+            model,
+            words=numbering.words,
+            missing=frozenset(mark for number, mark in enumerate(MARKS) if number not in ids),
+        )
+        places = np.arange(len(model.words), dtype=np.int32)
+        level = Ngrams(0 * places, places, np.full(len(places), -np.inf), np.zeros(len(places)))
+        level.log_probabilities[UNKNOWN] = MISSING_UNKNOWN
+        level.log_probabilities[ids], level.log_backoffs[ids] = logs, backoffs
+    weights = np.where(level.words != START, 10.0**level.log_probabilities, 0.0)
+    sums = np.bincount(level.contexts, weights=weights)
+    if len(sums) and sums.max() > MAX_SUM:
+        row, behind = np.searchsorted(sorted_contexts, sums.argmax()), "" if is_first else " behind its context"
+        raise fault(int(by_key[row]), f"the probabilities{behind} sum to {sums.max():.6g}, which is above 1")
     return replace(model, levels=(*model.levels, level))
 
 
-def _read_section(lines: _ArpaLines, order: int, count: int, numbering: Numbering | NativeNumbering) -> NgramRows:
+def _read_rows(lines: _ArpaLines, order: int, count: int, numbering: Numbering | NativeNumbering) -> NgramRows:
     """Read the rows of an order; return the ids of their words, the log10 probabilities and back-offs."""
-    left = count
     parts = [(np.zeros(0, np.int32), np.zeros(0), np.zeros(0))]
+    left = count
     while left > 0:
-        block = b"".join(islice(lines.rest, min(left, _ROWS))).replace(b"\r\n", b"\n")
-        if not block:
-            lines.text = b""
-            raise lines.error("the end of the file", f"expected {left} more {order}-grams")
+        block = b"".join(islice(lines.rest, min(left, ROWS))).replace(b"\r\n", b"\n")
         part = numbering.arpa_rows(block, order, grow=order == 1) if isinstance(numbering, NativeNumbering) else None
-        if part is None:
-            part = _read_rows(block, lines, order, left, numbering)
+        if part is None or not block:
+            part = _parsed(block, lines, order, left, numbering)
         else:
             lines.number += len(part[1])
         parts.append(part)
@@ -172,41 +168,31 @@ def _read_section(lines: _ArpaLines, order: int, count: int, numbering: Numberin
     return ids, probabilities, backoffs
 
 
-def _read_rows(
+def _parsed(
     block: bytes, lines: _ArpaLines, order: int, left: int, numbering: Numbering | NativeNumbering
 ) -> NgramRows:
-    """Read rows, of which each may lack a back-off; raises MalformedLineError, and ModelError for an unknown word."""
-    ngrams: list[bytes] = []
+    """Read rows, of which each may lack a back-off; raises MalformedLineError."""
+    ids: list[Ids] = []
     logs: list[float] = []
     backoffs: list[float] = []
     for line in lines_of(block):
         lines.number += 1
+        lines.text = line
         fields = line.split(b"\t")
-        words = fields[1].split(b" ") if len(fields) > 1 else []
+        words = fields[1].split(b" ") if len(fields) in (2, 3) else []
+        if len(words) != order or b"" in words:
+            row = f"log10 probability TAB {counted(order, 'word')} with spaces between [TAB log10 back-off]"
+            raise lines.error(f"expected {left - len(logs)} more of: {row}")
         log, backoff = _number(fields[0]), _number(fields[2]) if len(fields) > 2 else 0.0
-        if len(fields) < 4 and len(words) == order and b"" not in words and log <= 0 and backoff < np.inf:
-            ngrams += words
-            logs.append(log)
-            backoffs.append(backoff)
-            continue
-        lines.text, place = line, 0
-        if not line.strip() or line.startswith(b"\\"):
-            reason, hint = "too few rows", f"expected {left - len(logs)} more {order}-grams"
-        elif len(fields) not in (2, 3):
-            reason, hint = "fields", "expected log10 probability TAB words [TAB log10 back-off]"
-        elif len(words) != order or b"" in words:
-            place, reason = 1, "words"
-            hint = f"expected {order} words with a space between two" if order > 1 else "expected one word"
-        elif 0 < log < np.inf and backoff < np.inf:
-            reason, hint = "a probability above 1", "expected a log10 probability, which is 0 or less"
-        else:
-            place, reason, hint = 2 if log < np.inf else 0, "not a number", "expected a log10"
-        raise lines.error(reason, hint, column=1 + sum(len(f.decode(errors="replace")) + 1 for f in fields[:place]))
-    ids = numbering.number(ngrams, grow=order == 1)
-    if (ids < 0).any():
-        word = visible(ngrams[int(np.argmax(ids < 0))].decode(errors="replace"))
-        raise ModelError(path=lines.path, message=f"Not a model: `{word}` stands in a {order}-gram, and is no 1-gram")
-    return ids, np.array(logs), np.array(backoffs)
+        if not (log <= 0 and backoff < np.inf):
+            raise lines.error("expected a log10 probability, which is 0 or less, and perhaps a log10 back-off")
+        numbers = numbering.number(words, grow=order == 1)
+        if (numbers < 0).any():
+            raise lines.error(f"`{visible(words[int(np.argmin(numbers))].decode(errors='replace'))}` is no 1-gram")
+        ids.append(numbers)
+        logs.append(log)
+        backoffs.append(backoff)
+    return np.concatenate(ids), np.array(logs), np.array(backoffs)
 
 
 def _number(text: bytes) -> float:
@@ -217,49 +203,27 @@ def _number(text: bytes) -> float:
         return math.nan
 
 
-def _check(model: BackoffModel) -> None:
-    """Raise ModelError if an n-gram of the highest order is there twice, or probabilities sum to more than 1."""
-    order, level = model.order, model.levels[-1]
-    twice = np.flatnonzero((np.diff(level.contexts) == 0) & (np.diff(level.words) == 0))
-    if len(twice):
-        raise ModelError(
-            path=model.name, message=f"Not a model: `{model.text_of(order, int(twice[0]))}` occurs twice"
-        )
-    predicted = level.words != START
-    weights = np.where(predicted, 10.0**level.log_probabilities, 0.0)
-    sums = np.bincount(level.contexts, weights=weights)
-    if len(sums) and sums.max() > MAX_SUM:
-        context = int(sums.argmax())
-        behind = f" behind `{model.text_of(order - 1, context)}`" if order > 1 else " of the 1-grams"
-        message = f"Not a model: the probabilities{behind} sum to {sums[context]:.6g}, which is above 1"
-        raise ModelError(path=model.name, message=message)
-
-
 def write_arpa(model: BackoffModel, file: Writable) -> None:
     """Write a model in the ARPA format, with eight significant digits."""
     native = choose_backend() == "native"
     table = word_table(b"\n".join([*model.words, b""]), b"") if native else None
-    texts = np.empty(0, np.object_) if native else texts_of(model.words)
     counts = [model.kept[0] - len(model.missing), *model.kept[1:]]
     file.write(b"\\data\\\n" + b"".join(b"ngram %d=%d\n" % pair for pair in enumerate(counts, 1)))
-    for order in range(1, len(model.levels) + 1):
+    for order, level in enumerate(model.levels, 1):
         file.write(b"\n\\%d-grams:\n" % order)
-        for ids, logs, backoffs in model.arpa_rows(order):
-            if order == 1 and model.missing:
-                there = ~np.isin(ids[0], [number for number, mark in enumerate(MARKS) if mark in model.missing])
-                ids, logs = [ids[0][there]], logs[there]
-                backoffs = None if backoffs is None else backoffs[there]
-            if backoffs is not None:
-                backoffs = np.maximum(backoffs, LOG_ZERO)  # KenLM reads no back-off of -inf
+        rows = np.arange(len(level), dtype=np.int32)
+        if order == 1:
+            rows = np.delete(rows, [number for number, mark in enumerate(MARKS) if mark in model.missing])
+        for start in range(0, len(rows), ROWS):
+            block = rows[start : start + ROWS]
+            ids, logs = model.words_of(order, block), level.log_probabilities[block]
+            backoffs = np.maximum(level.log_backoffs[block], LOG_ZERO)  # KenLM reads no back-off of -inf
             if native:
-                written = b"" if backoffs is None else backoffs
+                written = backoffs if order < model.order else b""
                 file.write(write_arpa_rows(table, np.concatenate(ids), logs, written))
                 continue
-            fields = [logs.tolist(), *(texts[column].tolist() for column in ids)]
-            line = "%.8g\t" + " ".join(["%s"] * order)
-            if backoffs is not None:
-                fields.append(backoffs.tolist())
-                line += "\t%.8g"
-            values = tuple(chain.from_iterable(zip(*fields, strict=True)))
-            file.write((f"{line}\n" * len(logs) % values).encode(errors="surrogateescape"))
+            line = "%.8g\t" + " ".join(["%s"] * order) + "\t%.8g" * (order < model.order) + "\n"
+            fields = [logs.tolist(), *(model.texts[column].tolist() for column in ids), backoffs.tolist()]
+            values = tuple(chain.from_iterable(zip(*fields[: line.count("%")], strict=True)))
+            file.write((line * len(block) % values).encode(errors="surrogateescape"))
     file.write(b"\n\\end\\\n")

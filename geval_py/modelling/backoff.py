@@ -27,14 +27,11 @@ from geval_py.modelling.corpus import (
     with_marks,
 )
 from geval_py.scoring.kernel.backends import choose_backend
-from geval_py.text import visible
 
 with suppress(ImportError):  # it was not built
     from geval_py.scoring.kernel import _native
 
 Texts = NDArray[np.object_]
-ArpaRows = tuple[list[Ids], Doubles, Doubles | None]  # columns of words, log10 probabilities, and back-offs if any
-WRITTEN_ROWS = 1 << 14  # at a time
 
 
 class _Fields:
@@ -123,14 +120,6 @@ class BackoffModel(_Fields):
         """The number of n-grams of each order."""
         return tuple(map(len, self.levels))
 
-    def arpa_rows(self, length: int) -> Iterator[ArpaRows]:
-        """Yield the n-grams of a length in blocks, as an ARPA file has them."""
-        level = self.levels[length - 1]
-        for start in range(0, len(level), WRITTEN_ROWS):
-            rows = np.arange(start, min(start + WRITTEN_ROWS, len(level)), dtype=np.int32)
-            backoffs = level.log_backoffs[rows] if length < self.order else None
-            yield self.words_of(length, rows), level.log_probabilities[rows], backoffs
-
     def words_of(self, length: int, rows: Ids) -> list[Ids]:
         """Return the words of n-grams, given as rows of their order: an array for each position."""
         columns: list[Ids] = []
@@ -138,11 +127,6 @@ class BackoffModel(_Fields):
             columns.append(level.words[rows])
             rows = level.contexts[rows]
         return columns[::-1]
-
-    def text_of(self, length: int, row: int) -> str:
-        """Return an n-gram as a text, for messages."""
-        columns = self.words_of(length, np.array([row], np.int32))
-        return visible(b" ".join(self.words[int(column[0])] for column in columns).decode(errors="replace"))
 
     def scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> TokenScores:
         """Score a block of whole lines: log10 probabilities, lengths of n-grams (0: unknown words), tokens by line.

@@ -4,6 +4,7 @@ import gzip
 import math
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -104,8 +105,10 @@ def test_a_model_without_marks(sentences, context, order, how):
     assert shares.pop("</s>") == 0
     assert shares == pytest.approx({word: 2 ** -model.surprisals([*context, word])[-1] for word in shares}, rel=1e-9)
     assert math.fsum(shares.values()) == pytest.approx(1)
-    levels = enumerate(model.model.levels[1:], 2)
-    ngrams = {model.model.text_of(length, row) for length, level in levels for row in range(len(level))}
+    ngrams = set()
+    for length, level in enumerate(model.model.levels[1:], 2):
+        columns = model.model.words_of(length, np.arange(len(level), dtype=np.int32))
+        ngrams.update(map(" ".join, zip(*(model.model.texts[column] for column in columns), strict=True)))
     lines = [f" {' '.join(words)} " for words in sentences]
     assert all(any(f" {ngram} " in line for line in lines) for ngram in ngrams)
     with pytest.raises(ModelError, match=r"^the model has no </s> and <s>\n"):
@@ -221,7 +224,7 @@ def test_a_gap_by_its_left_context(tmp_path):
     """The text does not end where a word follows, and marks are no words."""
     model = trained([["a", "b"], ["a", "c"], ["a", "b"], ["b"]], 2)
     model.save(tmp_path / "m.arpa")
-    (text,) = predict(f"arpa:{tmp_path / 'm.arpa'}", [Item(1, {"left": "a", "right": "c"}, None)], top=2)
+    (text,) = predict(f"arpa:{tmp_path / 'm.arpa'}", [Item(1, {"left": "a", "right": "c"}, None)], words=2)
     line, shares = parse_line(text), model.next_words(["a"])
     assert line.words == ("b", "c", "")
     assert line.values[:2] == pytest.approx([shares[word] / (1 - shares["</s>"]) for word in "bc"], rel=1e-5)
