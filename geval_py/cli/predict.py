@@ -26,7 +26,9 @@ from geval_py.cli.commands import (
 from geval_py.errors import GevalError, MissingFileError, UsageError
 from geval_py.evaluation import evaluate
 from geval_py.modelling import baselines, corpus, gap_models, predicting
+from geval_py.modelling.served_models import WAIT, Server
 from geval_py.modelling.texts import blocks_of_files
+from geval_py.modelling.word_search import WordSearch
 from geval_py.reading import config, items, rewriting, splits
 from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.reading.gap_columns import find_contexts
@@ -38,7 +40,7 @@ from geval_py.version import __version__
 
 JOURNAL_ENDING = ".journal"
 SAMPLE = 20  # items that --estimate does
-WITHOUT_EFFECT = ("parallel", "threads", "device")  # options that change no line
+WITHOUT_EFFECT = ("parallel", "wait", "threads", "device")  # options that change no line
 HEADERS = ("out_directory", "expected_directory", "in_header", "out_header")
 NOTES = "Or a baseline, as in geval baseline. The key of a server is taken from GEVAL_API_KEY or OPENAI_API_KEY."
 WORDS = number_option(
@@ -109,6 +111,7 @@ A run that is stopped, or killed, goes on where it was when it is started again.
     number_option(
         "--parallel", default=4, help="requests to a server at once (default: 4)"
     ),
+    number_option("--wait", default=WAIT, help=f"wait N seconds if a server asks for that (default: {WAIT})"),
     table_options(threads="threads of llama.cpp (default: one per core)"),
     option(
         "--dtype", choices=("float32", "float16", "bfloat16", "int8", "int4"), metavar="TYPE",
@@ -123,7 +126,8 @@ A run that is stopped, or killed, goes on where it was when it is started again.
     number_option("--answers", default=0, help="count N answers of a chat model, even if it returns probabilities"),
     number_option("--limit", help="stop after N items; run the command again to continue"),
     switch(
-        "--estimate", help=f"do {SAMPLE} items (or --limit), keep them, and show how long all would take",
+        "--estimate",
+        help=f"do {SAMPLE} items (or --limit), keep them, and show how a server is asked, and what all would take",
     ),
     FORCE,
     before=f"models:\n{_listed(learning=False)}\n{NOTES}\n\n",
@@ -146,7 +150,7 @@ def _write(
     challenge, test, output = _located(args, _file_name(name, args.model, options))
     train = challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
     described = _described(args, train, test, options)
-    size, method, start = len(test), None, time.monotonic()
+    size, method, server, start = len(test), None, None, time.monotonic()
     os.makedirs(test.directory, exist_ok=True)
     path = output.removesuffix(".tsv") + JOURNAL_ENDING
     with predicting.opened_journal(path, described, anew=args.force) as (done, add):
@@ -157,6 +161,8 @@ def _write(
             model, baseline = predicting.open_model(args.model, options), None
             if kind.contexts == 2 or options.right_tokens or options.candidates:
                 _note_one_context(args.model, test, contexts)
+            opened = model.model if isinstance(model, WordSearch) else model
+            server = opened if isinstance(opened, Server) else None
             method = getattr(model, "method", None)
             if kind.learns or options.candidates or (train and train.input and train.expected):
                 baseline = predicting.trained(model, _training_items(challenge, contexts), options.candidates)
@@ -187,6 +193,11 @@ def _write(
             each = seconds / max(1, computed)
             terminal.say(f"{counted(computed, 'item')} took {_duration(seconds)}, {each:.2f} s each")
             terminal.say(f"the other {left:,} would take {_duration(each * left)}")
+            if server is not None and computed:
+                terminal.say("\n".join(server.report()))
+                requests, tokens = server.requests / computed, server.usage / computed
+                terminal.say(f"{requests:.1f} requests and {tokens:,.0f} tokens per gap")
+                terminal.say(f"all {counted(size, 'gap')} would take about {tokens * size:,.0f} tokens")
         terminal.say(_continued(len(done), size))
         return
     terminal.say(f"wrote {named(output)}")

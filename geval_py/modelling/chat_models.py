@@ -17,10 +17,12 @@ from typing import Any
 
 from geval_py.errors import UsageError
 from geval_py.modelling.baselines import leaving_a_rest, likeliest
-from geval_py.modelling.served_models import SPECIAL, RefusedError, Server
-from geval_py.modelling.word_search import learnt_answers
+from geval_py.modelling.served_models import SPECIAL, WAIT, RefusedError, Server, token_text
+from geval_py.modelling.word_search import PARTIAL, learnt_answers
 from geval_py.reading.items import Item
 from geval_py.reading.wordprobs import is_listable
+from geval_py.tables.numbers import counted
+from geval_py.text import visible
 
 TEMPLATE = """\
 One word is missing from this text. The mark [...] stands in its place.
@@ -29,11 +31,18 @@ One word is missing from this text. The mark [...] stands in its place.
 
 Answer with the missing word alone, in the form in which it stands in the text.
 """
+OPENING = "Write the word Harbor, and nothing else."  # the token behind a whole word is the end mark
 ALTERNATIVES = (100, 20, 5)  # next tokens to ask for: 20 is OpenAI's limit
 SAMPLES = 20  # answers of a server without alternatives
 MAX_TOKENS = 16  # of an answer
 MAX_AROUND = 3000  # characters of a context
 QUOTES = "\"'`*“”‘’«»"  # around an answer
+END = b"\n"  # in the place of an end mark
+THINKING = (
+    "thinks before it answers, so its first tokens are no word\n"
+    "  turn thinking off: llama-server --reasoning-budget 0, /no_think in the --template for Qwen 3,\n"
+    "  or choose a model that does not think"
+)
 Step = tuple[bytes, float, list[tuple[bytes, float]]]  # a token, its logarithm, and those of the alternatives
 
 
@@ -46,23 +55,37 @@ class Chat(Server):
     """
 
     def __init__(
-        self, address: str, count: int, parallel: int = 4, samples: int = 0, template: str | None = None
+        self,
+        address: str,
+        count: int,
+        parallel: int = 4,
+        samples: int = 0,
+        template: str | None = None,
+        wait: float = WAIT,
     ) -> None:
-        super().__init__("chat", address, "/chat/completions", parallel)
+        super().__init__("chat", address, "/chat/completions", parallel, wait)
         self._template, self._count, self._after = TEMPLATE if template is None else template, count, ""
         if "{left}" not in self._template:
             raise UsageError(message="the template lacks {left}, which stands for the left context")
-        self._samples, self._most, self._takes_many = samples, 0, True  # many answers to a request
+        self._end: str | None = None  # the mark of the end of an answer, as the server spells it
+        self._most, self._takes_many = 0, True  # alternatives; whether a request may ask for many answers
         for number in () if samples else ALTERNATIVES:
             try:
-                (answer,) = self._post([self._request("Say hello.", number)])
+                (tokens,) = self.ask([self._request(OPENING, number)], self._tokens_if_any, "text")
             except RefusedError:
                 continue
-            if any(alternatives for _, _, alternatives in self._steps(answer)):
-                self._most = number
+            if any(token.get("top_logprobs") for token in tokens):
+                self._most, self._end = number, _end_mark(tokens)
                 break
         self._samples = 0 if self._most else samples or SAMPLES
         self.method = "samples" if self._samples else "top_logprobs"
+
+    def report(self) -> list[str]:
+        """Return the method, and what it has from the server."""
+        if self._samples:
+            return [f"method samples: {counted(self._samples, 'answer')} per gap are counted"]
+        end = "unknown" if self._end is None else f"`{visible(self._end)}`"
+        return [f"method top_logprobs: up to {counted(self._most, 'alternative')}; the end mark is {end}"]
 
     def fit(self, items: Iterable[Item]) -> None:
         """Learn whether punctuation stands after words, not in them."""
@@ -85,13 +108,19 @@ class Chat(Server):
         return word.rstrip(self._after) or word
 
     def _listed(self, prompt: str) -> Iterator[tuple[str, float]]:
-        """Yield the first answer, and others that part from it at a token."""
-        (answer,) = self._post([self._request(prompt, self._most)])
+        """Yield the first answer, and others that part from it at a token.
+
+        An alternative that holds a part of a character is left to the rest.
+        """
+        what = "alternatives (logprobs, top_logprobs)"
+        (steps,) = self.ask([self._request(prompt, self._most)], self._steps, what)
         before, share = b"", 1.0
-        for token, log, alternatives in self._steps(answer):
+        for token, log, alternatives in steps:
             for other, log_of_other in alternatives:
-                if other != token:
+                if other not in (token, PARTIAL):
                     yield (before + other).decode(errors="ignore"), share * math.exp(log_of_other)
+            if token == PARTIAL:
+                return
             before, share = before + token, share * math.exp(log)
             if re.search(rb"\S\s", before):
                 break  # the first word is over
@@ -102,12 +131,11 @@ class Chat(Server):
         texts: list[str] = []
         if self._takes_many:
             try:
-                (first,) = self._post([self._request(prompt, 0) | {"n": self._samples}])
-                texts = self._texts(first)
+                (texts,) = self.ask([self._request(prompt, 0) | {"n": self._samples}], self._texts, "text")
             except RefusedError:
                 self._takes_many = False
         more = [self._request(prompt, 0, seed) for seed in range(len(texts), self._samples)]
-        texts += [text for answer in self._post(more) for text in self._texts(answer)]
+        texts = texts + [text for answer in self.ask(more, self._texts, "text") for text in answer]
         counts = Counter(map(self._word, texts))
         rest = (sum(count == 1 for count in counts.values()) + 0.5) / (len(texts) + 1)
         for text, count in counts.items():
@@ -120,21 +148,57 @@ class Chat(Server):
         return {"messages": messages, "max_tokens": MAX_TOKENS, "temperature": 1.0, "seed": seed, **settings}
 
     def _texts(self, answer: Any) -> list[str]:
-        try:
-            return [choice["message"]["content"] or "" for choice in answer["choices"]]
-        except (LookupError, TypeError, AttributeError) as error:
-            raise self._failed("gives no text with its answer") from error
+        """Return the texts of an answer; raises ModelError if the model thinks, and TypeError without a text."""
+        texts = []
+        for choice in answer["choices"]:
+            message = choice["message"]
+            text = message.get("content")
+            thought = message.get("reasoning") or message.get("reasoning_content")
+            is_cut = not text and choice.get("finish_reason") == "length"
+            if thought or is_cut or (text and text.lstrip().startswith("<think")):
+                raise self._failed(THINKING)
+            if text is None:
+                raise ValueError("no text")
+            texts.append(text)
+        if not texts:
+            raise ValueError("no answer")
+        return texts
+
+    def _tokens_if_any(self, answer: Any) -> list[dict[str, Any]]:
+        """Return the tokens of an answer as the server writes them, none from a server that returns no tokens."""
+        self._texts(answer)
+        tokens = (answer["choices"][0].get("logprobs") or {}).get("content") or []
+        return [dict(token) for token in tokens]
 
     def _steps(self, answer: Any) -> list[Step]:
-        """Return the tokens of an answer with their alternatives, none if it does not tell any."""
-        try:
-            steps = answer["choices"][0]["logprobs"]["content"]
-            return [(*_token(step), [_token(other) for other in step["top_logprobs"]]) for step in steps]
-        except (LookupError, TypeError, ValueError, AttributeError):
-            return []
+        """Return the tokens of an answer with their alternatives."""
+        self._texts(answer)
+        steps = [
+            (*self._token(step), [self._token(other) for other in step["top_logprobs"]])
+            for step in answer["choices"][0]["logprobs"]["content"]
+        ]
+        if not any(alternatives for _, _, alternatives in steps):
+            raise ValueError("no alternatives")
+        return steps
+
+    def _token(self, written: Any) -> tuple[bytes, float]:
+        """Return the text of a token, END for a mark of the end, and the logarithm of its probability."""
+        text, log = token_text(written["token"], written.get("bytes")), float(written["logprob"])
+        if math.isnan(log):
+            raise ValueError("no number")
+        return END if written["token"] == self._end or SPECIAL.fullmatch(text) else text, log
 
 
-def _token(told: Any) -> tuple[bytes, float]:
-    """Return the text of a token, a line end for special tokens, and the logarithm of its probability."""
-    text = bytes(told.get("bytes") or (told.get("token") or "").encode())
-    return b"\n" if not text or SPECIAL.fullmatch(text) else text, float(told["logprob"])
+def _end_mark(tokens: Sequence[dict[str, Any]]) -> str | None:
+    """Return the likeliest token behind the whole word of the opening answer, and its full stop.
+
+    Return None if that is no mark: the server leaves it out, or the answer goes on.
+    """
+    before = ""
+    for token in tokens:
+        if before.strip(f"{QUOTES} .").lower() == "harbor":
+            mark = str(max(token["top_logprobs"], key=lambda entry: float(entry["logprob"]))["token"])
+            if not mark or (len(mark) > 2 and not mark[0].isalnum() and not mark[0].isspace()):
+                return mark
+        before += token["token"]
+    return None

@@ -211,6 +211,7 @@ class Causal(Prefixed):
         self._use_cache = self._cache_is_exact(self._example())
 
     def notes(self) -> Iterator[str]:
+        yield from uncased_note(self._tokenizer)
         if self._tokenizer.chat_template:
             yield "the model has a chat template: a base model predicts the words of a text better"
         if self._is_gguf:
@@ -401,6 +402,13 @@ def loaded(name: str, dtype: str | None, device: str) -> tuple[Any, Any, Any]:
         if adapted:
             model = needed("peft", "hf").PeftModel.from_pretrained(model, adapter).merge_and_unload()
         return torch, tokenizer, model.eval()
+
+
+def uncased_note(tokenizer: Any) -> Iterator[str]:
+    """Yield a note if a tokenizer changes capitals to small letters."""
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    if normalizer is not None and normalizer.normalize_str("Harbor") == "harbor":
+        yield "the model is uncased: it lists no word with a capital letter\n  choose a cased model"
 
 
 def max_length(model: Any) -> int:

@@ -8,13 +8,13 @@ that the probabilities of the words of each length sum to its share at most.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from geval_py.modelling.baselines import leaving_a_rest, likeliest
 from geval_py.modelling.corpus import Flags
-from geval_py.modelling.language_models import Logits, loaded, max_length, token_texts
+from geval_py.modelling.language_models import Logits, loaded, max_length, token_texts, uncased_note
 from geval_py.modelling.word_search import Tokens, learnt_answers
 from geval_py.reading.items import Item
 from geval_py.reading.wordprobs import is_listable
@@ -49,6 +49,10 @@ class Masked:
             self._texts.append(text.removeprefix(self._mark) if is_piece else text)
         self._begin: Flags = np.array(begin)
         self._go_on: Flags = np.array(go_on)
+
+    def notes(self) -> Iterator[str]:
+        """Yield what makes the model's predictions worse than need be."""
+        return uncased_note(self._tokenizer)
 
     def fit(self, items: Iterable[Item]) -> None:
         """Learn how many tokens the answers have. Tokens of punctuation after words are in none."""

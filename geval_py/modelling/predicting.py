@@ -46,15 +46,16 @@ class Options(NamedTuple):
     """How a model is opened and asked.
 
     It lists so many ``words`` on a line. So many tokens of the right context judge the likeliest words, too, and so
-    many ``candidates`` of the baseline ngram-both are tried. ``parallel`` requests are sent to a server at once;
-    ``threads`` are llama.cpp's, by default one a core; ``dtype`` and ``device`` are transformers'. A chat model is
-    asked by a ``template`` and, if so many ``answers`` are to be counted, as many times.
+    many ``candidates`` of the baseline ngram-both are tried. ``parallel`` requests are sent at once to a server. It
+    may ask to ``wait`` so many seconds; ``threads`` are llama.cpp's, by default one a core; ``dtype`` and ``device``
+    are transformers'. A chat model is asked by a ``template`` and, if ``answers`` are to be counted, so many times.
     """
 
     words: int = baselines.TOP
     right_tokens: int = 0
     candidates: int = 0
     parallel: int = 4
+    wait: int = served_models.WAIT
     threads: int | None = None
     dtype: str | None = None
     device: str = "auto"
@@ -133,15 +134,15 @@ MODELS = {
     ),
     "openai": Model(
         "openai:URL#MODEL", "a server of the completions protocol, such as llama.cpp's or vLLM's",
-        lambda place, options: _searched(served_models.Served(place, options.parallel), options),
-        (*OF_SEARCH, "parallel"),
+        lambda place, options: _searched(served_models.Served(place, options.parallel, options.wait), options),
+        (*OF_SEARCH, "parallel", "wait"),
     ),
     "chat": Model(
         "chat:URL#MODEL", "a chat model on a server, which is asked for the word",
         lambda place, options: chat_models.Chat(
-            place, options.words, options.parallel, options.answers, options.template
+            place, options.words, options.parallel, options.answers, options.template, options.wait
         ),
-        ("parallel", "template", "answers"), contexts=2,
+        ("parallel", "wait", "template", "answers"), contexts=2,
     ),
 }  # fmt: skip
 ADDRESSES = [model.address for model in MODELS.values()]
@@ -197,7 +198,7 @@ def language_model(address: str, options: Options = DEFAULTS) -> word_search.Tok
             message = f"{named(place)} is no causal model: {what} models predict no text from left to right"
             raise ModelError(message=f"{message}\n  geval predict takes it; choose a causal model here")
         return language_models.Causal(place, options.dtype, options.device)
-    return served_models.Served(place, options.parallel)
+    return served_models.Served(place, options.parallel, options.wait)
 
 
 @dataclass

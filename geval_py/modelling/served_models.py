@@ -4,6 +4,9 @@ A server is asked for the likeliest next tokens, of which most tell 5 to 20, and
 known by its text here, and numbered when it is first seen. The likeliest alternatives stand for all: the share of
 those that end a word is taken among them. A prompt's probability is what `echo` tells; llama.cpp's server has no
 echo.
+
+An answer that lacks what it should have is tried again as one of a busy server is, and then it is an error. The
+package openai would try again a used-up quota, and would not try again an answer that is cut or no JSON.
 """
 
 from __future__ import annotations
@@ -11,135 +14,200 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from email.utils import parsedate_to_datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from geval_py.errors import ModelError, UsageError
 from geval_py.modelling.corpus import Doubles
 from geval_py.modelling.language_models import needed
-from geval_py.modelling.word_search import AT_A_TIME, NextTokens, TokenModel, Tokens
+from geval_py.modelling.word_search import AT_A_TIME, PARTIAL, NextTokens, TokenModel, Tokens
 from geval_py.tables.numbers import counted
 from geval_py.text import shorten, visible
 
 ALTERNATIVES = (1000, 100, 20, 5)  # next tokens to ask for; a server that refuses is asked for fewer
 TRIES = 6  # of a request
-MAX_WAIT = 30.0  # seconds between tries
+MAX_WAIT = 30.0  # seconds between tries, if the server names none
+WAIT = 60  # seconds that a server may name
 PATIENCE = 300.0  # seconds for an answer
 KEYS = ("GEVAL_API_KEY", "OPENAI_API_KEY")  # variables of the environment
+LOCAL = ("localhost", "127.0.0.1", "::1")
 NO_ECHO = (
     "does not tell the probability of a prompt (echo)\n"
-    "  it can be asked for words by the left context alone: --right 0, and no --candidates"
+    "  it can be asked for words by the left context alone: no --right-tokens, and no --candidates"
 )
 SPECIAL = re.compile(rb"</?(s|bos|eos|pad|unk)>|<\|.*\|>|\[(SEP|CLS|PAD|UNK)\]")
 EMPTY = "\n"  # in the place of an empty prompt, which servers refuse
-BUSY = {408, 409, 425, 429, 500, 502, 503, 504}  # statuses of answers that may be different later
+BUSY = {408, 409, 425, 429, *range(500, 505), *range(520, 530)}  # statuses of answers that may be different later
+QUOTA = "insufficient_quota"  # which no waiting mends
+RENAMED = {"max_tokens": "max_completion_tokens", "seed": ""}  # fields that a server may refuse; "": left out
+_Read = TypeVar("_Read")
 
 
-class Server(TokenModel):
+class Server:
     """A server of models; ``address`` is URL#MODEL, as http://localhost:8000/v1#gemma; ``path`` stands behind URL.
 
-    ``parallel`` requests are sent at once. A key is taken from the environment, and sent to this server alone. Raises
-    UsageError for an address that is none, ModelError for a server that cannot be used.
+    ``parallel`` requests are sent at once, and a server that is busy may ask to ``wait`` so many seconds. A key is
+    taken from the environment, and sent to this server alone: over plain http only to this machine, except for
+    GEVAL_API_KEY. Raises UsageError for an address that is none, ModelError for a server that cannot be used.
     """
 
-    def __init__(self, kind: str, address: str, path: str, parallel: int) -> None:
+    def __init__(self, kind: str, address: str, path: str, parallel: int, wait: float) -> None:
         url, _, self._model = address.partition("#")
         if not url.startswith(("http://", "https://")):
             raise UsageError(message=f"`{visible(address)}` is no address of a server: {kind}:http://HOST/v1#MODEL")
         if "@" in url.partition("://")[2].partition("/")[0] or "?" in url:
             raise UsageError(message=f"an address is written down; put a key or a password into {KEYS[0]}")
-        key = next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
+        is_private = url.startswith("https://") or urlsplit(url).hostname in LOCAL
+        keys = (os.environ.get(name) for name in KEYS[: 1 + is_private])
+        key = next(filter(None, keys), None)
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._client = needed("httpx", "openai").Client(headers=headers, timeout=PATIENCE)
         weakref.finalize(self, self._client.close)
-        self._url, self._parallel = url.rstrip("/") + path, parallel
+        self._url, self._parallel, self._wait = url.rstrip("/") + path, parallel, wait
+        self._renamed: dict[str, str] = {}  # fields that the server refused
+        self.requests, self.usage = 0, 0  # that were answered, and the tokens that the server counted
+
+    def ask(
+        self, requests: Sequence[dict[str, Any]], read: Callable[[Any], _Read], what: str, tries: int | None = None
+    ) -> Iterator[_Read]:
+        """Yield what is read from the answer to each request, of which several are sent at once.
+
+        An answer that cannot be read lacks ``what``. A request is sent again if the server is busy, cannot be reached
+        or gives such an answer.
+        """
+        with ThreadPoolExecutor(self._parallel) as pool:
+            yield from pool.map(lambda request: self._answer(request, read, what, tries or TRIES), requests)
+
+    def _answer(self, request: dict[str, Any], read: Callable[[Any], _Read], what: str, tries: int) -> _Read:
+        httpx, number = needed("httpx", "openai"), 0
+        while True:
+            number += 1
+            pause = min(MAX_WAIT, 2.0**number / 4)
+            fields = {self._renamed.get(name, name): value for name, value in request.items()}
+            fields.pop("", None)
+            try:
+                response = self._client.post(self._url, json=fields | ({"model": self._model} if self._model else {}))
+            except httpx.InvalidURL as error:
+                raise self._failed(f"does not answer: {error}") from error
+            except httpx.TransportError as error:
+                reason = f"does not answer: {error or type(error).__name__}"
+            else:
+                text, status = response.text, response.status_code
+                if status == 200:
+                    try:
+                        answer = response.json()
+                        value = read(answer)
+                    except (ValueError, LookupError, TypeError, AttributeError):
+                        reason = f"gives no {what} with its answer: {shorten(visible(text.strip()), 100)}"
+                    else:
+                        self.requests += 1
+                        self.usage += int((answer.get("usage") or {}).get("total_tokens") or 0)
+                        return value
+                else:
+                    reason = f"answers {status}: {shorten(visible(text.strip()), 200)}"
+                    if response.is_redirect:
+                        raise self._failed(f"{reason}\n  its address is {visible(response.headers['location'])}")
+                    if status in {400, 422}:
+                        refused = [name for name in RENAMED if name in fields and re.search(rf"\b{name}\b", text)]
+                        if refused:
+                            self._renamed[refused[0]] = RENAMED[refused[0]]
+                            continue
+                        raise self._failed(reason, RefusedError)
+                    if status not in BUSY or QUOTA in text:
+                        raise self._failed(reason)
+                    named = _retry_after(response.headers)
+                    if named is not None and named > self._wait:
+                        advice = f"it asks to wait {named:.0f} seconds, which --wait {math.ceil(named)} allows"
+                        raise self._failed(f"{reason}\n  {advice}")
+                    pause = pause if named is None else named
+            if number >= tries:
+                raise self._failed(reason)
+            time.sleep(pause)
+
+    def _failed(self, reason: str, kind: type[ModelError] = ModelError) -> ModelError:
+        return kind(message=f"The server {visible(self._url)} {reason}")
+
+    def report(self) -> list[str]:
+        """Return how the server is asked, for people who have to decide about a long run."""
+        raise NotImplementedError
+
+
+def _retry_after(headers: Any) -> float | None:
+    """Return the seconds that a server names (RFC 9110, 10.2.3)."""
+    value = headers.get("retry-after", "")
+    try:
+        return float(value)
+    except ValueError:
+        try:
+            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+        except ValueError:
+            return None
+
+
+def token_text(text: str, encoded: Sequence[int] | None = None) -> bytes:
+    """Return the text of a token in UTF-8; PARTIAL for one that holds a part of a character.
+
+    vLLM writes such a token as U+FFFD, as nothing, or as its bytes behind `bytes:`.
+    """
+    data = bytes(encoded) if encoded else text.encode(errors="replace")
+    if not data or "\ufffd" in text or text.startswith("bytes:"):
+        return PARTIAL
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return PARTIAL
+    return data
+
+
+class Served(Server, TokenModel):
+    """A model of a server of the completions protocol."""
+
+    def __init__(self, address: str, parallel: int = 4, wait: float = WAIT) -> None:
+        super().__init__("openai", address, "/completions", parallel, wait)
         self._numbers: dict[bytes, int] = {b"": 0}
-        self.texts: list[bytes] = [b""]  # of the tokens that were seen
+        self.texts = [b""]  # of the tokens that were seen
         self.ends = frozenset({0})
+        self._at_a_time = 1  # prompts of a request
+        for number in ALTERNATIVES:
+            try:
+                (first,) = self._all({"max_tokens": 1, "logprobs": number}, ["The"], _alternatives_of)
+                break
+            except RefusedError:
+                if number == ALTERNATIVES[-1]:
+                    raise
+        self._alternatives = max(1, min(number, len(first)))
+        self._at_a_time = AT_A_TIME
+        try:
+            self._all({"max_tokens": 1, "logprobs": 1}, ["The", "A"], _alternatives_of, tries=1)
+        except ModelError:
+            self._at_a_time = 1
+
+    def report(self) -> list[str]:
+        """Return how many alternatives the server returns, and how many prompts it takes."""
+        prompts = counted(self._at_a_time, "prompt")
+        return [f"the server returns {counted(self._alternatives, 'alternative')}, and takes {prompts} per request"]
 
     def encode(self, text: str) -> list[int]:
         """Return the text as one token; the server divides it."""
         return [self._number(text.encode(errors="replace"))] if text else []
 
-    def _number(self, text: bytes) -> int:
-        if text not in self._numbers:
-            self._numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return self._numbers[text]
-
-    def _text(self, tokens: Sequence[int]) -> str:
-        return b"".join(self.texts[token] for token in tokens).decode(errors="replace")
-
-    def _next_tokens(self, alternatives: Sequence[tuple[bytes, float]]) -> NextTokens:
-        """Return alternatives, with the logarithms of their probabilities, as the next tokens."""
-        tokens = np.array([self._number(text) for text, _ in alternatives], np.int64)
-        return NextTokens(tokens, np.exp([log for _, log in alternatives], dtype=np.float64))
-
-    def _post(self, requests: Sequence[dict[str, Any]], tries: int | None = None) -> Iterator[Any]:
-        """Yield the server's answer to each request, of which several are sent at once.
-
-        A request is sent again if the server is busy or cannot be reached.
-        """
-        tenacity, httpx = needed("tenacity", "openai"), needed("httpx", "openai")
-        retry = tenacity.retry(
-            stop=tenacity.stop_after_attempt(tries or TRIES),
-            wait=tenacity.wait_exponential(multiplier=0.25, max=MAX_WAIT),
-            retry=tenacity.retry_if_exception_type((httpx.TransportError, _BusyError)),
-            reraise=True,
-        )
-
-        def post(request: dict[str, Any]) -> Any:
-            answer = self._client.post(self._url, json=request | ({"model": self._model} if self._model else {}))
-            if answer.status_code != 200:
-                reason = f"answers {answer.status_code}: {shorten(visible(answer.text.strip()), 200)}"
-                later = _BusyError if answer.status_code in BUSY else ModelError
-                raise self._failed(reason, RefusedError if answer.status_code in {400, 422} else later)
-            try:
-                return answer.json()
-            except ValueError:
-                return None  # which has no text
-
-        try:
-            with ThreadPoolExecutor(self._parallel) as pool:
-                yield from pool.map(retry(post), requests)
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise self._failed(f"does not answer: {error or type(error).__name__}") from error
-
-    def _failed(self, reason: str, kind: type[ModelError] = ModelError) -> ModelError:
-        return kind(message=f"The server {visible(self._url)} {reason}")
-
-
-class Served(Server):
-    """A model of a server of the completions protocol."""
-
-    def __init__(self, address: str, parallel: int = 4) -> None:
-        super().__init__("openai", address, "/completions", parallel)
-        self._at_a_time = 1  # prompts of a request
-        for number in ALTERNATIVES:
-            try:
-                (logs,) = self._all({"max_tokens": 1, "logprobs": number}, ["The"])
-                break
-            except RefusedError:
-                if number == ALTERNATIVES[-1]:
-                    raise
-        self._alternatives = max(1, min(number, len(self._alternatives_of(logs))))
-        self._at_a_time = AT_A_TIME
-        try:
-            self._all({"max_tokens": 1, "logprobs": 1}, ["The", "A"], tries=1)
-        except ModelError:
-            self._at_a_time = 1
-
     def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[NextTokens]:
         """Return the likeliest tokens behind a prefix with each continuation."""
         before = self._text(prefix) or EMPTY
         prompts = [before + self._text(tokens) for tokens in continuations]
-        logs_of_prompts = self._all({"max_tokens": 1, "logprobs": self._alternatives}, prompts)
-        return [self._next_tokens(self._alternatives_of(logs)) for logs in logs_of_prompts]
+        answers = []
+        for listed in self._all({"max_tokens": 1, "logprobs": self._alternatives}, prompts, _alternatives_of):
+            tokens = np.array([self._number(text) for text, _ in listed], np.int64)
+            answers.append(NextTokens(tokens, np.exp([log for _, log in listed], dtype=np.float64)))
+        return answers
 
     def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[Doubles]:
         """Return the natural logarithm of the probability of each token of each continuation."""
@@ -164,51 +232,72 @@ class Served(Server):
             raise self._failed(NO_ECHO)
         return logs
 
-    def _echoed(self, prompts: Sequence[str]) -> Iterator[list[tuple[int, float]]]:
-        """Yield the places and the logarithms of the tokens of each prompt."""
-        for logs in self._all({"max_tokens": 1, "logprobs": 1, "echo": True}, prompts):
-            try:
-                pairs = zip(logs["text_offset"], logs["token_logprobs"], strict=False)
-                yield [(int(offset), float(log)) for offset, log in pairs if log is not None]
-            except (LookupError, TypeError, ValueError):
-                yield []
+    def _echoed(self, prompts: Sequence[str]) -> list[list[tuple[int, float]]]:
+        """Return the places and the logarithms of the tokens of each prompt."""
+        return self._all({"max_tokens": 1, "logprobs": 1, "echo": True}, prompts, _echo_of)
 
-    def _alternatives_of(self, logs: dict[str, Any]) -> list[tuple[bytes, float]]:
-        """Return the texts of the first token's alternatives, and the logarithms of their probabilities.
+    def _number(self, text: bytes) -> int:
+        if text not in self._numbers:
+            self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self._numbers[text]
 
-        The protocol has a mapping; llama.cpp's server gives a list, with bytes, as for chats.
-        """
-        try:
-            if "top_logprobs" in logs:
-                pairs = [(text.encode(errors="replace"), float(log)) for text, log in logs["top_logprobs"][0].items()]
-            else:
-                listed = logs["content"][0]["top_logprobs"]
-                pairs = [(bytes(one.get("bytes") or one["token"].encode()), float(one["logprob"])) for one in listed]
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise self._failed("lists no alternatives (top_logprobs) in its answer") from error
-        return [(b"" if SPECIAL.fullmatch(text) else text, log) for text, log in pairs if log <= 1e-3]
+    def _text(self, tokens: Sequence[int]) -> str:
+        return b"".join(self.texts[token] for token in tokens).decode(errors="replace")
 
     def _all(
-        self, settings: dict[str, Any], prompts: Sequence[str], tries: int | None = None
-    ) -> list[dict[str, Any]]:
-        """Return the log probabilities that the server answers to each prompt; lists of prompts, if it takes them."""
+        self,
+        settings: dict[str, Any],
+        prompts: Sequence[str],
+        read: Callable[[dict[str, Any]], _Read],
+        tries: int | None = None,
+    ) -> list[_Read]:
+        """Return what is read from the log probabilities of each prompt; many are in one request, if possible."""
         blocks = [prompts[start : start + self._at_a_time] for start in range(0, len(prompts), self._at_a_time)]
         sent = settings | {"temperature": 1.0, "seed": 0}
         requests = [sent | {"prompt": block if self._at_a_time > 1 else block[0]} for block in blocks]
-        logs: list[dict[str, Any]] = []
-        for block, answer in zip(blocks, self._post(requests, tries), strict=True):
-            try:
-                choices = sorted(answer["choices"], key=lambda choice: choice.get("index", 0))
-                logs += [dict(choice["logprobs"]) for choice in choices]
-            except (ValueError, LookupError, TypeError, AttributeError) as error:
-                raise self._failed("gives no log probabilities (logprobs) with its answer") from error
-            if len(choices) != len(block):
-                raise self._failed(f"gives {counted(len(choices), 'answer')} to {counted(len(block), 'prompt')}")
-        return logs
+
+        def read_all(answer: Any) -> list[_Read]:
+            choices = sorted(answer["choices"], key=lambda choice: choice.get("index", 0))
+            return [read(dict(choice["logprobs"])) for choice in choices]
+
+        values: list[_Read] = []
+        what = "log probabilities of alternatives (logprobs, top_logprobs)"
+        for block, of_block in zip(blocks, self.ask(requests, read_all, what, tries), strict=True):
+            if len(of_block) != len(block):
+                raise self._failed(f"gives {counted(len(of_block), 'answer')} to {counted(len(block), 'prompt')}")
+            values += of_block
+        return values
 
 
-class _BusyError(ModelError):
-    """An answer that may be different later."""
+def _alternatives_of(logs: dict[str, Any]) -> list[tuple[bytes, float]]:
+    """Return the texts of the first token's alternatives, b"" for special ones, and the logarithms of their shares.
+
+    The protocol has a mapping; llama.cpp's server gives a list, with bytes, as for chats, and without the text of
+    special tokens.
+    """
+    if "top_logprobs" in logs:
+        pairs = [(token_text(text), log) for text, log in logs["top_logprobs"][0].items()]
+    else:
+        pairs = [
+            (token_text(entry["token"], entry.get("bytes")) if entry["token"] else b"", entry["logprob"])
+            for entry in logs["content"][0]["top_logprobs"]
+        ]
+    numbers = [(b"" if SPECIAL.fullmatch(text) else text, float(log)) for text, log in pairs]
+    if not numbers or any(math.isnan(log) for _, log in numbers):
+        raise ValueError("no numbers")
+    return [(text, log) for text, log in numbers if log <= 1e-3]
+
+
+def _echo_of(logs: dict[str, Any]) -> list[tuple[int, float]]:
+    """Return the places and logarithms of a prompt's tokens, none from a server without echo.
+
+    The first token of a prompt has no logarithm.
+    """
+    if "text_offset" not in logs:
+        return []
+    pairs = list(zip(logs["text_offset"], logs["token_logprobs"], strict=False))
+    return [(int(offset), float(log)) for place, (offset, log) in enumerate(pairs) if place or log is not None]
 
 
 class RefusedError(ModelError):

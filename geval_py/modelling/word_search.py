@@ -34,7 +34,9 @@ Beginning: TypeAlias = "tuple[float, Tokens, bytes]"  # of a word: its probabili
 Floats: TypeAlias = NDArray[np.floating[Any]]
 WHITE = " \t\n\v\f\r\0"  # as KenLM splits texts
 AT_A_TIME = 64  # beginnings that are continued together; the same for all, since results may depend on it
-MAX_STEPS = 3  # beginnings that are continued, as a multiple of the words wanted
+MAX_STEPS = 3  # beginnings that are continued, as a multiple of the words sought
+MIN_SOUGHT = 100  # words, so that the best ones do not depend on how many are wanted
+PARTIAL = b"\xff"  # the text of a token that holds a part of a character, if a server does not tell its bytes
 MAX_CONTEXT = 512  # tokens before a gap: with a right context, GPT-2 has room for twice as many
 MAX_WORD_LENGTH = 100  # characters of a candidate
 RESCORED = 100  # of the likeliest words, by the right context
@@ -124,7 +126,8 @@ class WordSearch:
     """
 
     def __init__(self, model: TokenModel, count: int, *, right: int = 0, after: str = "") -> None:
-        self._model, self._count, self._right = model, count, right
+        self.model, self._count, self._right = model, count, right
+        self._sought = max(count, MIN_SOUGHT)
         self._end_words_at(after)
 
     def _end_words_at(self, after: str) -> None:
@@ -138,7 +141,7 @@ class WordSearch:
 
     def notes(self) -> Iterator[str]:
         """Yield what makes the model's predictions worse or slower than need be."""
-        return self._model.notes()
+        return self.model.notes()
 
     def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> dict[str, float]:
         """Return the likeliest words behind a text, or between two texts, with their probabilities.
@@ -148,14 +151,14 @@ class WordSearch:
         right = right.strip(" ")
         if right and not right.startswith(("\n", *self._after)):
             right = f" {right}"
-        gap = TokenContext(self._model, left, right)
+        gap = TokenContext(self.model, left, right)
         shares, total = self._search(gap)
         more = [word for word in dict.fromkeys(candidates) if word not in shares and 0 < len(word) <= MAX_WORD_LENGTH]
         if more and total > 0:
             spelt = {word: tokens for word in more if len(tokens := gap.tokens_of(word)) <= gap.room}
             more, spellings = list(spelt), list(spelt.values())
-            logs = self._model.log_probabilities(gap.prefix, spellings)
-            behind = self._model.next_tokens(gap.prefix, spellings)
+            logs = self.model.log_probabilities(gap.prefix, spellings)
+            behind = self.model.next_tokens(gap.prefix, spellings)
             end = self._kinds().end
             for word, log, after in zip(more, logs, behind, strict=True):
                 shares[word] = math.exp(log.sum()) * _mass(after, end) / total
@@ -173,7 +176,7 @@ class WordSearch:
         In the place of a word, the text could have ended, too. A text that is longer than the model takes is computed
         in windows that overlap by half: half a window of tokens or more stands before each later word.
         """
-        model, start = self._model, self._model.encode("")
+        model, start = self.model, self.model.encode("")
         tokens = model.encode(" ".join(words))[len(start) :]
         is_spaced = model.texts[tokens[0]][:1] == b" " if tokens else False  # as SentencePiece begins a text
         spaced = [f" {word}" if place or is_spaced else word for place, word in enumerate(words)]
@@ -202,7 +205,7 @@ class WordSearch:
 
         A row tells the probabilities that a word ends, that one begins behind a space, and that one begins a text.
         """
-        model = self._model
+        model = self.model
         answers: Sequence[NextTokens] = ()
         if model.along is None:
             (logs,) = model.log_probabilities(prefix, [tuple(tokens)])
@@ -216,16 +219,16 @@ class WordSearch:
 
     def _kinds(self) -> _Kinds:
         """Return the kinds of the model's tokens, which may have become more."""
-        texts = self._model.texts
+        texts = self.model.texts
         if self._known is None or len(self._known.stop) != len(texts):
             ended = [self._end.match(text) is not None for text in texts]
-            ends = self._model.ends
+            ends = self.model.ends
             stop = np.array([token in ends for token in range(len(texts))], np.bool_)
             self._known = _Kinds(
                 begin_spaced=np.array(
                     [text[:1] == b" " and not self._end.match(text, 1) for text in texts], np.bool_
                 ),
-                go_on=~stop & [text != b"" and not flag for text, flag in zip(texts, ended, strict=True)],
+                go_on=np.array([text not in (b"", PARTIAL) for text in texts], np.bool_) & ~stop & ~np.array(ended),
                 end=stop | np.array(ended, np.bool_),
                 stop=stop,
                 finish=np.array([self._end.search(text.removeprefix(b" ")) is not None for text in texts], np.bool_),
@@ -235,7 +238,7 @@ class WordSearch:
     def _search(self, gap: TokenContext) -> tuple[dict[str, float], float]:
         """Return the words found with their probabilities, and the probability that a word follows."""
         words: defaultdict[bytes, float] = defaultdict(float)
-        steps, least, total = MAX_STEPS * self._count + 1, MIN_PROBABILITY, 0.0
+        steps, least, total = MAX_STEPS * self._sought + 1, MIN_PROBABILITY, 0.0
         batch: list[Beginning] = [(1.0, (), b"")]
         parents: list[Beginning] = []  # all that were continued
         pool = np.empty((3, 0))  # beginnings: their probabilities, the likeliest first, their parents and last tokens
@@ -245,7 +248,7 @@ class WordSearch:
                 pool = pool[:, :steps]
                 least = max(least, float(pool[0, -1])) if steps else 1.0
             answers = self._expand(gap, [tokens for _, tokens, _ in batch], [least / share for share, _, _ in batch])
-            texts, finish, columns = self._model.texts, self._kinds().finish, [pool]
+            texts, finish, columns = self.model.texts, self._kinds().finish, [pool]
             for (share, tokens, text), after in zip(batch, answers, strict=True):
                 if not tokens:
                     total = after.ended  # a word begins
@@ -266,9 +269,9 @@ class WordSearch:
                 raise ModelError(
                     message="the model's probabilities are no numbers\n  its weights may need --dtype float32"
                 )
-            if len(words) >= self._count:  # none is worth continuing that is not as likely as these
-                likeliest = np.partition(np.fromiter(words.values(), np.float64, len(words)), -self._count)
-                least = max(least, float(likeliest[-self._count]))
+            if len(words) >= self._sought:  # none is worth continuing that is not as likely as these
+                best = np.partition(np.fromiter(words.values(), np.float64, len(words)), -self._sought)
+                least = max(least, float(best[-self._sought]))
             pool = np.concatenate(columns, axis=1)
             pool = pool[:, np.argsort(-pool[0], kind="stable")[:steps]]
             chosen = pool[:, : min(AT_A_TIME, steps)]
@@ -285,7 +288,7 @@ class WordSearch:
 
         Behind the text itself, a word begins.
         """
-        most, model, size = 2 * self._count, self._model, len(self._model.texts)
+        most, model, size = 2 * self._sought, self.model, len(self.model.texts)
         answers = model.next_tokens(gap.prefix, continuations) if model.expand is None else ()
         kinds = self._kinds()  # which an answer may add to
         flags = (kinds.begin(gap.lead),) * 2 if continuations == [()] else (kinds.end, kinds.go_on)
@@ -309,7 +312,7 @@ class WordSearch:
         tried = dict.fromkeys(likeliest(shares, RESCORED))
         tried |= dict.fromkeys(word for word in candidates if word in shares)
         behind = gap.tokens_behind(tried, right, min(self._right, gap.room))
-        logs = np.array([log.sum() for log in self._model.log_probabilities(gap.prefix, behind)])
+        logs = np.array([log.sum() for log in self.model.log_probabilities(gap.prefix, behind)])
         joint = np.exp(logs - logs.max())
         left = np.array([shares[word] for word in tried])
         judges = np.argsort(-left, kind="stable")[int(len(tried) * MIN_JUDGES) :]

@@ -1,6 +1,7 @@
 """``geval predict``: outputs of language models, by the real command against a real server."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -130,6 +131,13 @@ def test_a_part_is_done_and_the_rest_later(here, geval, address):
     assert (status, err) == (0, "geval: note: 2 of 6 items are done already; this goes on behind them\n")
     assert out.splitlines()[0].startswith("1 item took ")
     assert out.splitlines()[1].startswith("the other 3 would take ")
+    server, each, bill = out.splitlines()[2:5]
+    assert server == "the server returns 8 alternatives, and takes 64 prompts per request"
+    requests, tokens = re.fullmatch(r"([\d.]+) requests and ([\d,]+) tokens per gap", each).groups()
+    assert (float(requests) < 50, bill) == (
+        True,
+        f"all 6 gaps would take about {6 * int(tokens.replace(',', '')):,} tokens",
+    )
     assert geval(*command)[0] == 0
     whole = (here / "dev-0" / NAME).read_bytes()
     assert geval(*command, "--force", "--parallel", "1")[0] == 0

@@ -80,7 +80,8 @@ def application(given):
             {"text": "", "index": index, "logprobs": answer(model, body, prompt, given.most, given.chat)}
             for index, prompt in enumerate(prompts)
         ]
-        return JSONResponse({"choices": choices[::-1]})  # in any order
+        usage = {"total_tokens": sum(len(prompt) + 1 for prompt in prompts)}
+        return JSONResponse({"choices": choices[::-1], "usage": usage})  # in any order
 
     routes = [
         Route("/v1/completions", completions, methods=["POST"]),

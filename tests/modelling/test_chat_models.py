@@ -112,14 +112,66 @@ def test_a_template_has_the_contexts_as_they_are(chat):
         chat(openai, template="guess!")
 
 
+GIVES_NO = "The server http://here/v1/chat/completions gives no "
+
+
 def test_a_server_that_gives_no_text(chat, monkeypatch):
-    monkeypatch.setattr(served_models, "MAX_WAIT", 0.01)
-    model, _ = chat(lambda *_: (200, {"choices": [{}]}))
-    with pytest.raises(
-        ModelError, match=r"^The server http://here/v1/chat/completions gives no text with its answer$"
-    ):
-        model.words("a", "b")
-    with pytest.raises(ModelError, match=r"completions gives no text with its answer$"):  # one that was cut off
-        chat(lambda *_: (200, '{"choices": [{"mes'))[0].words("a", "b")
+    monkeypatch.setattr(served_models, "MAX_WAIT", 0.001)
+    with pytest.raises(ModelError) as caught:
+        chat(lambda *_: (200, {"choices": [{}]}))
+    assert str(caught.value) == GIVES_NO + 'text with its answer: {"choices":[{}]}'
+    with pytest.raises(ModelError) as caught:  # one that was cut off
+        chat(lambda *_: (200, '{"choices": [{"mes'))
+    assert str(caught.value) == GIVES_NO + 'text with its answer: {"choices": [{"mes'
     with pytest.raises(ModelError, match=r"^The server http://here/v1/chat/completions answers 401: "):
         chat(lambda *_: (401, {"error": "who are you?"}))
+
+
+def test_a_server_that_stops_returning_alternatives(chat, monkeypatch):
+    """No line is written for it."""
+    monkeypatch.setattr(served_models, "MAX_WAIT", 0.001)
+    lines = iter([openai] * 4)
+    model, asked = chat(lambda *request: next(lines, one_at_a_time)(*request))
+    model.words("a", "b")
+    with pytest.raises(ModelError) as caught:
+        model.words("a", "b")
+    assert str(caught.value).startswith(GIVES_NO + "alternatives (logprobs, top_logprobs) with its answer: {")
+    assert len(asked) == 4 + served_models.TRIES
+
+
+@pytest.mark.parametrize("message", [
+    {"content": "<think>The gap needs"}, {"content": None, "reasoning": "The gap"}, {"content": "", "reasoning_content": "So"},
+])  # fmt: skip
+def test_a_model_that_thinks_is_an_error(message, chat):
+    with pytest.raises(ModelError) as caught:
+        chat(lambda *_: (200, {"choices": [{"message": message}]}))
+    first, second, _ = str(caught.value).splitlines()
+    assert first == (
+        "The server http://here/v1/chat/completions thinks before it answers, so its first tokens are no word"
+    )
+    assert second.startswith("  turn thinking off: llama-server --reasoning-budget 0")
+
+
+@pytest.mark.parametrize("mark", ["<end_of_turn>", "<｜end▁of▁sentence｜>", ""])
+@pytest.mark.parametrize("stop", ["", "."])
+def test_the_end_mark_is_what_follows_a_whole_word(mark, stop, chat):
+    def answer(request, _):
+        is_opening = "Harbor" in request["messages"][0]["content"]
+        word = "Harbor" if is_opening else "Lake"
+        texts = [word, stop, mark] if stop and is_opening else [word, mark]
+        tokens = [token(text, 0.9) | {"top_logprobs": [token(text, 0.9), token("s", 0.05)]} for text in texts]
+        return 200, {"choices": [{"message": {"content": word}, "logprobs": {"content": tokens}}]}
+
+    model, _ = chat(answer)
+    assert model.words("the", "of") == pytest.approx({"Lake": 0.81, "Lakes": 0.045, "s": 0.05})
+    (line,) = model.report()
+    assert line == f"method top_logprobs: up to 100 alternatives; the end mark is `{mark}`"
+
+
+def test_alternatives_with_a_part_of_a_character_are_left_to_the_rest(chat):
+    def answer(*_):
+        others = [token("\ufffd", 0.1), {"token": "Ã", "bytes": [195], "logprob": -2.0}, token("", 0.1)]
+        step = token("at", 0.6) | {"top_logprobs": [token("at", 0.6), *others]}
+        return 200, {"choices": [{"message": {"content": "at"}, "logprobs": {"content": [step]}}]}
+
+    assert chat(answer)[0].words("a", "b") == pytest.approx({"at": 0.6})

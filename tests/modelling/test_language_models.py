@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from servers import free_port, served
@@ -15,7 +16,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from geval_py.errors import MissingFileError, ModelError
 from geval_py.modelling import language_models, masked_models
-from geval_py.modelling.language_models import token_texts
+from geval_py.modelling.language_models import token_texts, uncased_note
 from geval_py.modelling.predicting import NextWords
 from geval_py.modelling.served_models import Served
 from geval_py.modelling.word_search import TokenModel, WordSearch
@@ -58,6 +59,15 @@ def test_the_texts_of_tokens_make_the_text(make):
         assert b"".join(texts[token] for token in tokens).decode() == text
     assert texts[0] == b""  # a special token
     assert sum(text.startswith(b" ") for text in texts) > 50
+
+
+@pytest.mark.parametrize(("lowercase", "notes"), [
+    (True, ["the model is uncased: it lists no word with a capital letter\n  choose a cased model"]), (False, []),
+])  # fmt: skip
+def test_an_uncased_model_is_noted(lowercase, notes):
+    tokenizer = Tokenizer(models.WordPiece())
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    assert list(uncased_note(SimpleNamespace(backend_tokenizer=tokenizer))) == notes
 
 
 def test_a_missing_package_is_named(monkeypatch):

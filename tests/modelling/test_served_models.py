@@ -117,23 +117,117 @@ def test_a_text_that_begins_with_the_gap(server):
     assert words_of(Served(server()), left="") == words_of(Served(server()), left="\n")
 
 
-@pytest.mark.parametrize(("logs", "message"), [
-    ("x", "gives no log probabilities (logprobs) with its answer"),
-    (None, "gives no log probabilities (logprobs) with its answer"),
-    ({}, "lists no alternatives (top_logprobs) in its answer"),
-    ({"top_logprobs": None}, "lists no alternatives (top_logprobs) in its answer"),
-    ({"top_logprobs": [["x"]]}, "lists no alternatives (top_logprobs) in its answer"),
-    ({"top_logprobs": [{"a": "much"}]}, "lists no alternatives (top_logprobs) in its answer"),
-    ([{"logprobs": {}}] * 2, "gives 2 answers to 1 prompt"),
-    ({"content": [{"top_logprobs": [{"token": 5}]}]}, "lists no alternatives (top_logprobs) in its answer"),
-])  # fmt: skip
-def test_answers_that_are_none(logs, message, monkeypatch):
+# Answers of a server, one after another
+
+
+@pytest.fixture
+def replies(monkeypatch):
+    """Let a server give these answers, the last one to all later requests; returns the requests that it gets."""
     import httpx
 
-    text = json.dumps({"choices": [{"logprobs": logs}] if isinstance(logs, dict | str | None) else logs})
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, text=text))
-    plain = httpx.Client
-    monkeypatch.setattr(httpx, "Client", lambda **settings: plain(transport=transport, **settings))
+    plain, asked = httpx.Client, []
+    monkeypatch.setattr(served_models, "MAX_WAIT", 0.001)
+
+    def start(*answers):
+        def answer(request):
+            asked.append(request)
+            status, body, *headers = answers[min(len(asked), len(answers)) - 1]
+            kind = "text" if isinstance(body, str) else "json"
+            return httpx.Response(status, headers=dict(*headers), **{kind: body})
+
+        transport = httpx.MockTransport(answer)
+        monkeypatch.setattr(httpx, "Client", lambda **settings: plain(transport=transport, **settings))
+        return asked
+
+    return start
+
+
+def completion(logs):
+    return {"choices": [{"logprobs": logs}], "usage": {"total_tokens": 7}}
+
+
+GOOD = completion({"top_logprobs": [{" a": -0.5, " b": -2.0}]})
+URL = "http://localhost/v1"
+LACKS = "gives no log probabilities of alternatives (logprobs, top_logprobs) with its answer: "
+
+
+@pytest.mark.parametrize("body", [
+    "<html>an error</html>", '{"choices": [{"logp', {"error": {"message": "no GPU is left"}}, completion("x"), completion(None),
+    completion({}), completion({"top_logprobs": None}), completion({"top_logprobs": [["x"]]}),
+    completion({"top_logprobs": [{"a": "much"}]}), completion({"top_logprobs": [{"a": None, "b": -1}]}),
+    completion({"content": [{"top_logprobs": [{"token": 5}]}]}), completion({"top_logprobs": [{}]}),
+])  # fmt: skip
+def test_an_answer_that_is_none_is_tried_again_and_then_an_error(body, replies):
+    asked = replies((200, body))
     with pytest.raises(ModelError) as caught:
-        Served("http://elsewhere/v1")
-    assert str(caught.value) == f"The server http://elsewhere/v1/completions {message}"
+        Served(URL)
+    message = str(caught.value)
+    assert message.startswith(f"The server {URL}/completions {LACKS}")
+    text = body if isinstance(body, str) else json.dumps(body, separators=(",", ":"))
+    assert message.removeprefix(f"The server {URL}/completions {LACKS}")[:60] == text[:60]
+    assert len(asked) == served_models.TRIES
+    asked = replies((200, body), (200, GOOD))
+    asked.clear()
+    assert Served(URL).next_tokens([], [()])[0].probabilities == pytest.approx([math.exp(-0.5), math.exp(-2)])
+
+
+def test_as_many_answers_as_prompts(replies):
+    replies((200, {"choices": [{"logprobs": {"top_logprobs": [{" a": -1}]}}] * 2}))
+    with pytest.raises(ModelError, match=r"completions gives 2 answers to 1 prompt$"):
+        Served(URL)
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 503, 520, 529])
+def test_a_busy_server_is_asked_again(status, replies):
+    replies((status, "busy"), (status, "busy", {"retry-after": "0.001"}), (200, GOOD))
+    assert Served(URL)
+
+
+@pytest.mark.parametrize(("status", "body", "headers", "message"), [
+    (401, "who are you?", {}, "answers 401: who are you?"),
+    (404, "no such model", {}, "answers 404: no such model"),
+    (429, {"error": {"code": "insufficient_quota"}}, {}, 'answers 429: {"error":{"code":"insufficient_quota"}}'),
+    (307, "", {"location": "https://there/v1"}, "answers 307: \n  its address is https://there/v1"),
+    (429, "slow", {"retry-after": "90"}, "answers 429: slow\n  it asks to wait 90 seconds, which --wait 90 allows"),
+])  # fmt: skip
+def test_what_no_waiting_mends_is_an_error_at_once(status, body, headers, message, replies):
+    asked = replies((status, body, headers))
+    with pytest.raises(ModelError) as caught:
+        Served(URL)
+    assert (str(caught.value), len(asked)) == (f"The server {URL}/completions {message}", 1)
+
+
+def test_a_server_may_name_a_date(replies):
+    replies((503, "later", {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}), (200, GOOD))
+    assert Served(URL)
+
+
+def test_a_field_that_the_server_refuses_is_renamed_or_left_out(replies):
+    asked = replies(
+        (400, "'max_tokens' is not supported: use 'max_completion_tokens'"), (422, "seed: extra field"), (200, GOOD)
+    )
+    model = Served(URL)
+    model.next_tokens([], [()])
+    fields = json.loads(asked[-1].content)
+    assert fields["max_completion_tokens"] == 1
+    assert fields.keys().isdisjoint({"max_tokens", "seed"})
+
+
+@pytest.mark.parametrize(("variable", "url", "is_sent"), [
+    ("OPENAI_API_KEY", "http://localhost:8000/v1", True), ("OPENAI_API_KEY", "https://far/v1", True),
+    ("OPENAI_API_KEY", "http://far/v1", False), ("GEVAL_API_KEY", "http://far/v1", True),
+])  # fmt: skip
+def test_a_key_goes_over_plain_http_to_this_machine_alone(variable, url, is_sent, replies, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv(variable, "secret")
+    asked = replies((200, GOOD))
+    Served(url)
+    assert ("authorization" in asked[0].headers) == is_sent
+
+
+def test_tokens_with_a_part_of_a_character_are_left_to_the_rest(replies):
+    """They neither end a word nor begin one: a space and </s> do."""
+    logs = {" a": -1.0, "": -2.0, "\ufffd": -2.5, "bytes:\\xe2": -3.0, "</s>": -4.0}
+    replies((200, completion({"top_logprobs": [logs]})))
+    shares = WordSearch(Served(URL), 5).words("the")
+    assert shares == pytest.approx({"a": math.exp(-1) * (math.exp(-1) + math.exp(-4)) / math.exp(-1)})

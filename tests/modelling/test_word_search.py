@@ -52,6 +52,12 @@ def test_no_word_is_likelier_than_those_found(seed):
         assert 0.85 * exact[word] < shares[word] < exact[word] * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_words_do_not_depend_on_how_many_are_wanted(seed):
+    model = Markov(seed)
+    assert [*found(model, "ab a", 3).items()] == [*found(model, "ab a", 100).items()][:3]
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_words_have_all_of_the_probability(seed, monkeypatch):
     """What is left is that of broken letters, which alone make no text."""
