@@ -44,6 +44,8 @@ def fix_line(
     'the:1.0 a:0 :0'
     >>> fix_line("the:1", rest_mass=0.01)
     ('the:0.99 :0.01', frozenset({'W204'}))
+    >>> fix_line("a:0.333 b:0.333 c:0.333", rest_mass=0.1)[0]
+    'a:0.3 b:0.3 c:0.3 :0.1'
     """
     tidy = re.sub("  +", " ", text).strip(" ") if "E112" in rules else text
     try:
@@ -62,7 +64,8 @@ def fix_line(
         for word, token, before, value in zip(line.words, tidy.split(" "), line.values, values, strict=True)
     ]
     total = wordprobs.sum_in_order(values)
-    is_full = total >= wordprobs.MIN_TOTAL or wordprobs.REST in line.words
+    is_rounded = reference.is_explained(total, reference.rounding(reference.numbers_of(tidy)))
+    is_full = total > 1.0 or is_rounded or wordprobs.REST in line.words
     has_rest = any(value for word, _, value in entries if word == wordprobs.REST)
     if rest_mass is not None and "W204" in rules and is_full and not has_rest and wordprobs.are_probabilities(values):
         shares = [(word, value, value * (1.0 - rest_mass) / total) for word, _, value in entries if word]

@@ -51,7 +51,9 @@ class Rule(NamedTuple):
         return f"{DOCUMENTATION}/{page}.md#{self.code.lower()}-{self.name}"
 
     def is_broken(self, flags: int) -> bool:
-        """Whether a line of word gaps with these flags breaks the rule."""
+        """Whether a line of word gaps with these flags breaks the rule; a total that was only rounded is 1."""
+        if flags & kernel.ROUNDED:
+            flags &= ~(kernel.ABOVE_ONE | kernel.BELOW_ONE)
         return (flags & self.has == self.has and not flags & self.lacks) or bool(flags & self.or_has)
 
 
@@ -201,7 +203,7 @@ RULES = (
         "GEval divides the line by its sum without a message. Rounding explains half a unit in the last place of "
         "each number with decimals, and 1e-8 for the sum.",
         "Divide by the sum before writing. If the numbers are 1 - p, write the probabilities p.",
-        has=kernel.ABOVE_ONE, lacks=kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR,
+        has=kernel.ABOVE_ONE, lacks=kernel.LOGARITHMS | kernel.SEPARATOR,
     ),
     Rule(
         "W203", "sum-below-one", "the sum with the rest entry is less than one, and rounding does not explain it",
@@ -209,12 +211,12 @@ RULES = (
         "missing probability. Rounding explains half a unit in the last place of each number with decimals, and "
         "1e-8 for the sum.",
         "If other words should get the missing probability, add it to the rest entry.",
-        has=kernel.HAS_REST | kernel.BELOW_ONE, lacks=kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR,
+        has=kernel.HAS_REST | kernel.BELOW_ONE, lacks=kernel.LOGARITHMS | kernel.SEPARATOR,
     ),
     Rule(
         "W204", "no-rest-mass", "no probability is left for other words",
         "A word that is not listed has the probability 0. If it is the answer, the loss of the line and the "
-        "perplexity of the file are infinite.",
+        "perplexity of the file are infinite. What rounding explains, as for W203, is not meant for other words.",
         "End the line with a small rest, such as `:0.01`; --fix --rest-mass 0.01 adds it.",
         lacks=kernel.HAS_REST | kernel.BELOW_ONE | kernel.MALFORMED | kernel.VECTOR | kernel.ALL_ZERO,
         or_has=kernel.ZERO_REST, fixable=True,

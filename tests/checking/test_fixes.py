@@ -1,5 +1,7 @@
 """Fixing: what becomes of a line, and that it keeps its losses and its number."""
 
+import math
+import random
 from collections import Counter
 
 import pytest
@@ -14,7 +16,7 @@ from geval_py.reading.lines import read_lines
 from geval_py.reading.wordprobs import parse_line, sum_in_order
 from geval_py.scoring.kernel import TINY
 from geval_py.scoring.kernel import backends as kernel
-from geval_py.scoring.kernel.reference import line_loss
+from geval_py.scoring.kernel.reference import line_loss, numbers_of
 
 PROPERTY = settings(deadline=None, derandomize=True)
 BOM = "\ufeff".encode()
@@ -282,3 +284,15 @@ def test_line_numbers_stay(tmp_path_factory, lines, start):
     assert fix_file(str(path), backup=False).lines == before
     assert len(list(read_lines(str(path)))) == before
     assert fix_file(str(path), backup=False).changes == {}
+
+
+def test_a_softmax_that_was_rounded_gets_a_rest_on_every_line():
+    """Written with six digits, lines of 300 words sum to a little more or less than 1."""
+    chance = random.Random(1)
+    for _ in range(50):
+        weights = [chance.expovariate(1) ** 3 for _ in range(300)]
+        text = " ".join(f"w{n}:{weight / sum(weights):.6f}" for n, weight in enumerate(weights))
+        fixed, codes = fix_line(text, rest_mass=0.1)
+        assert codes == {"W204"}
+        assert fixed.endswith(" :0.1")
+        assert abs(math.fsum(map(float, numbers_of(fixed))) - 1.0) < 1e-9
