@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -199,47 +199,27 @@ class BackoffModel(_Fields):
             logs[behind] += self.levels[length - 1].log_backoffs[contexts]
         return logs, lengths
 
-    def followers(self, contexts: Sequence[Sentence]) -> Iterator[Followers]:
-        """Yield what is seen behind each context, given with the nearest word last."""
-        longest = self.order - 1
-        columns = np.full((longest, len(contexts)), -1, np.int32)  # the last words, the ones before them, and so on
-        for place, words in enumerate(contexts):
-            for back, word in enumerate(reversed(words[-longest:] if longest else [])):
-                columns[back, place] = self.ids.get(word, UNKNOWN)
-        rows = []  # of the contexts' last word, last two words and so on; -1 if there is none
-        for length in range(1, longest + 1):
-            row = columns[length - 1]
-            for shorter in range(length - 1, 0, -1):
-                row = self.levels[length - shorter].find(row, columns[shorter - 1])
-            rows.append(row)
-        scales = [np.ones(len(contexts))]
-        for level, row in zip(reversed(self.levels[:-1]), reversed(rows), strict=True):
-            is_known, factors = row >= 0, np.ones(len(row))
-            factors[is_known] = 10.0 ** level.log_backoffs[row[is_known]]
-            scales.insert(0, scales[0] * factors)
-        bounds, factors_of = [], [scale.tolist() for scale in scales]
-        for level, row in zip(self.levels[1:], rows, strict=True):  # the n-grams with each context
-            starts = key_of(row, np.int32(0))
-            ends = np.searchsorted(level.keys, starts + (1 << 32))
-            bounds.append((np.searchsorted(level.keys, starts).tolist(), ends.tolist()))
-        for item in range(len(contexts)):
-            seen, probabilities = np.zeros(0, np.int32), np.zeros(0)
-            for level, (first, last), scale in zip(self.levels[1:], bounds, factors_of[1:], strict=True):
-                start, end, factor = first[item], last[item], scale[item]
-                if start == end:
-                    continue
-                longer, shares = level.words[start:end], level.probabilities[start:end] * factor
-                if not len(seen):
-                    seen, probabilities = longer, shares
-                    continue
-                at = np.searchsorted(seen, longer)  # the longest n-gram of each word counts
-                if at[-1] == len(seen) or (seen[at] != longer).any():  # a pruned model may lack the shorter n-gram
-                    new = at == np.searchsorted(seen, longer, "right")
-                    seen = np.insert(seen, at[new], longer[new])
-                    probabilities = np.insert(probabilities, at[new], 0.0)
-                    at = np.searchsorted(seen, longer)
-                probabilities[at] = shares
-            yield Followers(seen.astype(np.int64), probabilities, factors_of[0][item])
+    def followers(self, context: Sentence) -> Followers:
+        """Return what is seen behind a context, in which the last word is the nearest."""
+        ids = [self.ids.get(word, UNKNOWN) for word in context[-self.order + 1 :]] if self.order > 1 else []
+        words, probabilities, scale = np.zeros(0, np.int32), np.zeros(0), 1.0
+        for first in range(len(ids)):  # the longest context first: of each word its longest n-gram counts
+            row = ids[first]
+            for level, word in zip(self.levels[1:], ids[first + 1 :], strict=False):
+                row = int(level.find(np.array([row], np.int32), np.array([word], np.int32))[0])
+            if row < 0:
+                continue
+            length = len(ids) - first
+            level = self.levels[length]
+            rows = np.array([row, row + 1], np.int32)  # of another type, all contexts would be converted
+            start, stop = np.searchsorted(level.contexts, rows).tolist()
+            listed = level.find(np.full(len(words), row, np.int32), words)
+            new = np.ones(stop - start, np.bool_)
+            new[listed[listed >= 0] - start] = False
+            words = np.concatenate([words, level.words[start:stop][new]])
+            probabilities = np.concatenate([probabilities, level.probabilities[start:stop][new] * scale])
+            scale *= 10.0 ** float(self.levels[length - 1].log_backoffs[row])
+        return Followers(words.astype(np.int64), probabilities, scale)
 
     @cached_property
     def _by_share(self) -> Longs:
@@ -254,7 +234,7 @@ class BackoffModel(_Fields):
         The order of the words that are not seen behind the context is always the same: few of them need be touched.
         """
         self._check_marks(bos=MARKS[START] in context, eos=False)
-        (seen,) = self.followers([context])
+        seen = self.followers(context)
         kept = seen.words != START
         named = seen.words[kept]
         taken = np.zeros(len(self.words), np.bool_)

@@ -140,7 +140,7 @@ class NgramGapModel:
     def words(self, left: str, right: str, _candidates: Sequence[str] = ()) -> dict[str, float]:
         """Return the likeliest words; raises UsageError if the model was not trained."""
         gap = corpus.GapContext(corpus.words_in(left), corpus.words_in(right), "")
-        ((words, probabilities),) = _trained(self._model).answers([gap])
+        words, probabilities = _trained(self._model).answer(gap)
         return dict(zip(self._texts[words].tolist(), probabilities.tolist(), strict=True))
 
 

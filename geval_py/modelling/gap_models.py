@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import file_digest, sha256
-from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,7 +25,6 @@ from geval_py.modelling import backoff, corpus, estimation
 from geval_py.reading import files
 
 ORDER = 4
-AT_A_TIME = 1024  # items whose contexts are looked up together
 ESTIMATION = estimation.Estimation(order=ORDER, fallback=estimation.FALLBACK, interpolate_unigrams=False)
 Answer: TypeAlias = tuple[corpus.Longs, corpus.Doubles]  # the ids of words, the most probable first, and the shares
 
@@ -73,15 +71,10 @@ class GapModel:
         self._taken = np.zeros(len(counts), np.bool_)
         self._places = np.zeros(len(counts), np.int64)
 
-    def answers(self, gaps: Iterable[corpus.GapContext]) -> Iterator[Answer]:
-        """Yield the answer to each gap."""
-        source = iter(gaps)
-        while block := list(islice(source, AT_A_TIME)):
-            contexts = ([gap.left for gap in block], [gap.right[: ORDER - 1][::-1] for gap in block])
-            seen = [side.followers(of_side) for side, of_side in zip(self._sides, contexts, strict=False)]
-            yield from map(self._answer, zip(*seen, strict=True))
-
-    def _answer(self, seen: Sequence[backoff.Followers]) -> Answer:
+    def answer(self, gap: corpus.GapContext) -> Answer:
+        """Return the answer to a gap."""
+        contexts = gap.left, gap.right[: ORDER - 1][::-1]
+        seen = [side.followers(context) for side, context in zip(self._sides, contexts, strict=False)]
         new = []
         for of_side in seen:
             new.append(of_side.words[~self._taken[of_side.words]])

@@ -99,7 +99,7 @@ def test_answers_are_those_of_the_formula(texts, left, right, sides, top):
     learnt = learn(texts, sides)
     gap = GapContext(left, right, "")
     wanted = by_formula(learnt, gap)
-    ((words, probabilities),) = GapModel(learnt, top).answers([gap])
+    words, probabilities = GapModel(learnt, top).answer(gap)
     assert probabilities == pytest.approx(wanted[words], rel=1e-9)
     assert not {0, 1, 2} & set(words.tolist())
     best = np.sort(wanted[3:])[::-1][: top or None]
@@ -109,15 +109,16 @@ def test_answers_are_those_of_the_formula(texts, left, right, sides, top):
 
 def test_equal_words_come_in_the_order_of_train():
     learnt = learn([[b"c"], [b"b"], [b"a"]], 2)
-    ((words, _),) = GapModel(learnt, 2).answers([GapContext([], [], "")])
+    words, _ = GapModel(learnt, 2).answer(GapContext([], [], ""))
     assert [learnt.sides[0].words[word] for word in words] == [b"c", b"b"]
 
 
 def test_an_item_gets_the_same_answer_in_any_company():
     learnt = learn([b"a b c d a b d c".split(), b"c b a".split()], 2)
     gaps = [GapContext([b"a"], [b"c"], ""), GapContext([b"x"], [], ""), GapContext([b"b", b"c"], [b"a"], "")]
-    together = list(GapModel(learnt, 0).answers(gaps))
-    alone = [next(GapModel(learnt, 0).answers([gap])) for gap in gaps]
+    model = GapModel(learnt, 0)
+    together = [model.answer(gap) for gap in gaps]
+    alone = [GapModel(learnt, 0).answer(gap) for gap in gaps]
     assert [words.tolist() for words, _ in together] == [words.tolist() for words, _ in alone]
     assert [shares.tolist() for _, shares in together] == [shares.tolist() for _, shares in alone]
 
