@@ -51,8 +51,6 @@ SIGNATURES = {
     "NgramModel.text_surprisals": "(self, texts, bos=None, eos=False)",
     "NgramModel.score_texts": "(self, texts, bos=True, eos=True)",
     "NgramModel.perplexity": "(self, texts, bos=True, eos=True)",
-    "modelling.ngram_model.LanguageModel.next_words": "(self, context, k=10)",
-    "modelling.ngram_model.LanguageModel.surprisals": "(self, words)",
 }
 MEMBERS = {
     "Challenge": {"__getitem__", "__iter__", "open", "schemes", "title"},

@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 from functools import reduce
 from itertools import islice
 from operator import add
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -127,22 +127,6 @@ def _summed(scores: TokenScores) -> TextScore:
         oov=np.bincount(sentence[unknown], minlength=len(lengths)),
         tokens=lengths,
     )
-
-
-class LanguageModel(Protocol):
-    """A model that predicts the words of a text, one after another, such as an NgramModel.
-
-    ``next_words`` returns the ``k`` most probable words behind a context with their probabilities, the most probable
-    first. ``surprisals`` returns the surprisal of each word of a text in bits.
-    """
-
-    def next_words(self, context: str | Iterable[str], k: int | None = 10) -> dict[str, float]: ...
-
-    def surprisals(self, words: str | Iterable[str]) -> list[float]: ...
-
-    def text_surprisals(self, texts: Iterable[str | Iterable[str]]) -> Iterator[list[float]]:
-        """Yield the surprisals of each sentence; a class that inherits this may be faster for many."""
-        return map(self.surprisals, texts)
 
 
 class NgramModel:

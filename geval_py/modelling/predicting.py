@@ -21,7 +21,6 @@ from geval_py.modelling import (
     chat_models,
     language_models,
     masked_models,
-    ngram_model,
     served_models,
     texts,
     word_search,
@@ -37,7 +36,6 @@ MEANT = {  # the address in the place of one without its kind, by what stands be
     "http": "openai:{0}", "https": "openai:{0}", "ollama": "openai:http://localhost:11434/v1#{1}",
     "huggingface": "hf:{1}", "vllm": "openai:http://localhost:8000/v1#{1}",
 }  # fmt: skip
-MAX_NEXT_WORDS = 1_000  # after a context
 DIGESTS = "_sha256"  # ends the names of what a journal knows by digests of its files
 FIRST_GAPS = 3  # a model that lists no word in any of them is at fault
 
@@ -202,15 +200,14 @@ def language_model(address: str, options: Options = DEFAULTS) -> word_search.Tok
 
 
 @dataclass
-class NextWords(ngram_model.LanguageModel):
+class TextModel:
     """A language model over tokens as a model of the words of a text."""
 
     model: word_search.TokenModel
 
-    def next_words(self, context: str | Iterable[str], k: int | None = 10) -> dict[str, float]:
-        """Return the ``k`` most probable words after a context (None: as many as are looked for at most)."""
-        text = context if isinstance(context, str) else " ".join(context)
-        return word_search.WordSearch(self.model, k or MAX_NEXT_WORDS).words(text)
+    def text_surprisals(self, texts: Iterable[str]) -> Iterator[list[float]]:
+        """Yield the surprisals of the words of each text."""
+        return map(self.surprisals, texts)
 
     def surprisals(self, words: str | Iterable[str]) -> list[float]:
         """Return the surprisal of each word of a text in bits; white space separates the words of a string."""

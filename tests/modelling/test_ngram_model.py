@@ -15,7 +15,7 @@ from test_kenlm import corpus_of, estimated
 from geval_py import parse_line, predict
 from geval_py.errors import MalformedLineError, ModelError, UsageError
 from geval_py.modelling.estimation import Estimation, estimate
-from geval_py.modelling.ngram_model import LanguageModel, NgramModel
+from geval_py.modelling.ngram_model import NgramModel
 from geval_py.reading.items import Item
 
 WORD = st.sampled_from("abcdefg")
@@ -205,19 +205,6 @@ def test_words_that_are_not_utf8(tmp_path):
     assert "caf\udce9" in model.next_words("", None)
     assert model.score("caf\udce9 a") > model.score("cafe a")
     assert model.score("\ud83d") == model.score("z")
-
-
-def test_a_language_model_is_whatever_has_the_methods():
-    class Coin(LanguageModel):
-        def next_words(self, context, k=10):
-            return {"heads": 0.5, "tails": 0.5}
-
-        def surprisals(self, words):
-            return [1.0] * len(words.split())
-
-    assert list(Coin().text_surprisals(["a b", ""])) == [[1.0, 1.0], []]
-    model: LanguageModel = trained(["a"], 1)
-    assert len(model.surprisals("a")) == 1
 
 
 def test_a_gap_by_its_left_context(tmp_path):
