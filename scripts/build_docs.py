@@ -4,6 +4,7 @@ The Markdown is written for a code host. Copies of the pages are made for the si
 
 - the lists of links in docs/index.md become the site's table of contents, a part for each heading;
 - links to files outside of docs/ become links to their copies;
+- tables that are not kept, such as those of all options, are filled in;
 - badges, which other hosts draw, are left out;
 - the empty lines in Python sessions become those that an interpreter needs, so that what is copied can be pasted;
 - a comment with keywords becomes entries of the index, which the search puts first;
@@ -23,6 +24,7 @@ from types import ModuleType
 
 from examples import PAGES, ROOT
 from man_pages import write_man_pages
+from tables import built
 
 DOCS = ROOT / "docs"
 SCHEMAS = DOCS / "schemas"  # published under their own names
@@ -69,7 +71,7 @@ def staged(page: Path, names: dict[Path, str]) -> tuple[str, list[Path]]:
         files.append(target)
         return f"]({target.relative_to(ROOT).as_posix()})"
 
-    text = BADGE.sub("", page.read_text(encoding="utf-8"))
+    text = BADGE.sub("", built(page.read_text(encoding="utf-8")))
     code = [match.group() for match in CODE.finditer(text)]
     parts = [LINK.sub(link, part) for part in CODE.split(text)]
     return "".join(part for pair in zip(parts, [*code, ""], strict=True) for part in pair), files

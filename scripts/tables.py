@@ -27,6 +27,7 @@ from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.registry import METRICS
 
 PARSERS = {"geval": parser_of} | {f"geval {name}": partial(parser_of, name) for name in COMMANDS}
+BUILT = re.compile(r"^<!-- built: (.+) -->\n", re.MULTILINE)
 BLOCK = re.compile(r"(?<=^<!-- generated: )(.+?)( -->\n)(.*?)(?=^<!-- end -->$)", re.DOTALL | re.MULTILINE)
 
 
@@ -75,6 +76,11 @@ def _argument(action: argparse.Action) -> str:
 def fill(text: str) -> str:
     """Return a page's text with new tables; raises KeyError for an unknown table."""
     return BLOCK.sub(lambda block: f"{block[1]}{block[2]}\n{TABLES[block[1]]()}\n", text)
+
+
+def built(text: str) -> str:
+    """Return a page's text with the tables that only the site has; raises KeyError for an unknown table."""
+    return BUILT.sub(lambda place: TABLES[place[1]](), text)
 
 
 def without_tables(text: str) -> str:

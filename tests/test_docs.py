@@ -7,7 +7,7 @@ import re
 
 import pytest
 from examples import PAGES, ROOT, examples_of, run_page
-from tables import PARSERS, TABLES, fill, options, without_tables
+from tables import PARSERS, TABLES, built, fill, options, without_tables
 
 import geval_py
 from geval_py.board import settings
@@ -108,7 +108,15 @@ def test_the_tables_are_those_of_the_code(page):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_each_table_stands_in_one_page(name):
-    assert sum(read(page).count(f"<!-- generated: {name} -->\n") for page in PAGES) == 1
+    kept = sum(read(page).count(f"<!-- generated: {name} -->\n") for page in PAGES)
+    assert kept + sum(read(page).count(f"<!-- built: {name} -->\n") for page in PAGES) == 1
+
+
+def test_the_site_has_the_tables_that_are_not_kept():
+    page = built(read(ROOT / "docs/options.md"))
+    assert "<!-- built" not in page
+    shown = [option.name for option in options()["geval"] if not option.hidden]
+    assert [name for name in shown if name not in page] == []
 
 
 def test_the_options_of_each_command_are_there():
