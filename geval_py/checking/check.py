@@ -67,7 +67,6 @@ def check(
         select_rules(rules),
         max_places=max_places,
         max_bytes=max_bytes,
-        keep_going=True,
         progress_of=lambda _: nullcontext(progress),
     )
 
@@ -80,13 +79,11 @@ def check_targets(
     max_bytes: int = lines.DEFAULT_MAX_BYTES,
     progress_of: ProgressOf = no_progress,
     strict: bool = False,
-    keep_going: bool = False,
 ) -> Report:
     """Check outputs with the rules of some codes; report missing outputs too.
 
     ``progress_of(path)`` returns a context manager with the function that is called after each block of that output.
-    ``keep_going``: an output that needs a package which is
-    missing here is a problem, not a MissingPackageError. The other arguments are those of :func:`check_output`.
+    The other arguments are those of :func:`check_output`.
     """
     files: list[str] = []
     problems: list[Problem] = []
@@ -99,12 +96,7 @@ def check_targets(
             continue
         files.append(target.name)
         with progress_of(target.output) as progress:
-            try:
-                of_output = check_output(target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress)
-            except MissingPackageError as error:
-                if not keep_going:
-                    raise
-                of_output = [_unreadable(target.output, str(error))]
+            of_output = check_output(target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress)
         problems += (replace(problem, path=target.name) for problem in of_output)
         notes += [*target.notes, *(f"{named(target.name)}: {note}" for note in target.file.notes)]
         unreadable += target.unreadable
@@ -117,17 +109,9 @@ def check_targets(
     )
 
 
-def _unreadable(path: str, reason: str) -> Problem:
-    message = f"the output cannot be read: {visible(reason)}"
-    return file_problem(RULES_BY_CODE["E101"], path, message, fix=READ_FORMATS)
-
-
 def unreadable_output(path: str, max_bytes: int = lines.DEFAULT_MAX_BYTES) -> Problem | None:
     """Return the problem of an output that is not text, or cannot be read to its end; None if there is none."""
-    try:
-        problems = check_output(Target(output_at(path).file), UNREADABLE, max_places=1, max_bytes=max_bytes)
-    except MissingPackageError as error:
-        return _unreadable(path, str(error))
+    problems = check_output(Target(output_at(path).file), UNREADABLE, max_places=1, max_bytes=max_bytes)
     return problems[0] if problems else None
 
 
@@ -141,7 +125,7 @@ def check_output(
 ) -> list[Problem]:
     """Check one output with the rules of some codes; return the problems in the order of the table of rules.
 
-    An output that cannot be read is a problem, not an error.
+    An output that cannot be read, even for want of a package, is a problem, not an error.
     """
     codes = frozenset(rules) - target.pointless
     total = LineFindings(max_places or 1 << 62)
@@ -160,22 +144,22 @@ def check_output(
                 first_block = first_block or block
                 total.extend(findings)
                 if total.counts["binary"]:
-                    message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
-                    problem = file_problem(RULES_BY_CODE["E106"], target.output, message, line=1)
-                    return [problem] if "E106" in codes else []
-    except (CorruptFileError, TooLargeError, UnreadableFileError) as error:
+                    reason = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
+                    raise UnsupportedEncodingError(path=target.output, reason=reason)
+    except (CorruptFileError, TooLargeError, UnreadableFileError, MissingPackageError) as error:
+        code, fix = "E105", ""
         if isinstance(error, UnsupportedEncodingError):
-            problem = file_problem(RULES_BY_CODE["E106"], target.output, error.reason, line=1)
-        elif isinstance(error, UnreadableFileError):
-            problem = _unreadable(target.output, error.reason)
-            if files.format_ending(target.output) and getattr(error.__cause__, "errno", None) is None:
-                problem = replace(problem, rule=RULES_BY_CODE["E108"], fix="")  # it is there
+            code, message = "E106", error.reason
+        elif isinstance(error, CorruptFileError):
+            message = f"corrupt {error.compression} file: {visible(error.reason)}"
+        elif isinstance(error, TooLargeError):
+            message = f"{'a line has' if error.what == 'line' else 'it unpacks to'} more than {error.max_bytes} bytes"
+        elif isinstance(error, MissingPackageError):
+            code, fix, message = "E101", READ_FORMATS, f"the output cannot be read: {visible(error.message)}"
         else:
-            if isinstance(error, CorruptFileError):
-                message = f"corrupt {error.compression} file: {visible(error.reason)}"
-            else:
-                is_larger = "a line has" if error.what == "line" else "it unpacks to"
-                message = f"{is_larger} more than {error.max_bytes} bytes"
-            problem = file_problem(RULES_BY_CODE["E105"], target.output, message, lines=total.lines)
-        return [problem] if problem.rule.code in codes else []
+            message = f"the output cannot be read: {visible(error.reason)}"
+            is_opened = files.format_ending(target.output) and getattr(error.__cause__, "errno", None) is None
+            code, fix = ("E108", "") if is_opened else ("E101", READ_FORMATS)
+        line = int(code == "E106")  # of a row of another format, the message tells more
+        return [file_problem(RULES_BY_CODE[code], target.output, message, line=line, fix=fix)]
     return problems_of(CheckedOutput(target, total, codes, outputs.has_byte_order_mark, first_block))

@@ -26,7 +26,6 @@ from geval_py.scoring.blocks import Block
 from geval_py.tables.numbers import counted
 from geval_py.text import named, visible
 
-NO_GUESS = "; write `:1` where there is no guess"  # which other tasks than word gaps do not have
 HEADER_NAMES = frozenset({"answer", "class", "expected", "gold", "label", "labels", "tags", "target", "word", "y"})
 MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of lines is looked for
 
@@ -126,8 +125,7 @@ def _number_of_lines(output: CheckedOutput, findings: Findings) -> None:
         causes = "".join(f"; {cause}" for cause in _line_count_causes(output, items, findings))
         has = f"the output has {counted(number, 'line')}"
         message = f"{has} for {counted(items, 'item')}{causes}"
-        fix = "" if target.is_of_words else RULES_BY_CODE["E103"].fix.replace(NO_GUESS, "")
-        finding = Finding.of_file(message, line=number if few else items + 1, fix=fix if few else "")
+        finding = Finding.of_file(message, line=number if few else items + 1)
         if file := target.expected or target.input:
             message = f"{has}, {named(file.name)} has {items:,}{causes}"
             finding.places = [Place(number if few else items + 1, 1, "", message)]

@@ -105,5 +105,4 @@ def unread_columns(metric: Metric, first: Block) -> str:
     columns = 1 + first.expected.partition(b"\n")[0].count(b"\t")
     if metric.parse is not number_of or columns == 1 or not first.known:
         return ""
-    others = "column 2 is" if columns == 2 else f"columns 2 to {columns} are"
-    return f"{metric.name} reads the first column; {others} not compared"
+    return f"{metric.name} reads the first of {columns} columns; the others are not compared"

@@ -1,6 +1,7 @@
 """Fixes of lines and of whole output files, where a problem can be fixed without guessing.
 
-A line keeps its number, its words and their order; a number that does not change keeps its digits. These rules of
+A line keeps its number, its words and their order; a number that does not change keeps its digits. A line is fixed as
+it is read, without carriage returns. These rules of
 :mod:`geval_py.checking.rules` have a fix: E112, E118, W201 (tiny overshoots), W204 (if a rest mass is given), W210
 and W211. What GEval does anyway is left to it: it divides a line by its sum, and adds the entries of a repeated word.
 Fixing a fixed line again changes nothing.
@@ -35,8 +36,8 @@ def fix_line(
 
     ``rest_mass``, in (0, 1), is given to the rest entry of a line that leaves no mass for other words; the words keep
     their proportions. ``rules`` are the codes of the only rules to apply. A vector, a line of logarithms and a line
-    with an entry that looks like two lose their stray spaces, and nothing else is changed. A malformed line loses
-    them only if it is well formed without them.
+    with an entry that looks like two lose their stray spaces and carriage returns, and nothing else is changed. A
+    malformed line loses spaces only if it is well formed without them; one with a NUL, as in UTF-16, stays as it is.
 
     >>> fix_line("the:1.5e0  :1.5")
     ('the:1.5e0 :1.5', frozenset({'E112'}))
@@ -47,32 +48,38 @@ def fix_line(
     >>> fix_line("a:0.333 b:0.333 c:0.333", rest_mass=0.1)[0]
     'a:0.3 b:0.3 c:0.3 :0.1'
     """
-    tidy = re.sub("  +", " ", text).strip(" ") if "E112" in rules else text
+    if "\0" in text:
+        return text, UNCHANGED
+    read = text.replace("\r", "")
+    tidy = re.sub("  +", " ", read).strip(" ") if "E112" in rules else read
+    codes = {"W210"} if "W210" in rules and read != text else set()
     try:
         line = wordprobs.parse_line(tidy)
     except MalformedLineError:
-        return text, UNCHANGED
-    codes = frozenset({"E112"}) if tidy != text else UNCHANGED
+        return read if codes else text, frozenset(codes)
+    if tidy != read:
+        codes.add("E112")
     if line.words is None or any(map(reference.is_split, line.words)):  # which entries were meant is a guess
-        return tidy, codes
+        return tidy if codes else text, frozenset(codes)
     values = list(line.values)
     if "W201" in rules and not wordprobs.are_probabilities(values) and wordprobs.is_overshoot(values):
         values = [min(max(value, 0.0), 1.0) for value in values]
-        codes |= {"W201"}
-    entries = [
-        (word, token if value == before else f"{word}:{_write(value)}", value)
+        codes.add("W201")
+    tokens = [
+        token if value == before else f"{word}:{_write(value)}"
         for word, token, before, value in zip(line.words, tidy.split(" "), line.values, values, strict=True)
     ]
     total = wordprobs.sum_in_order(values)
     is_rounded = reference.is_explained(total, reference.rounding(reference.numbers_of(tidy)))
     is_full = total > 1.0 or is_rounded or wordprobs.REST in line.words
-    has_rest = any(value for word, _, value in entries if word == wordprobs.REST)
+    entries = list(zip(line.words, values, strict=True))
+    has_rest = any(value for word, value in entries if word == wordprobs.REST)
     if rest_mass is not None and "W204" in rules and is_full and not has_rest and wordprobs.are_probabilities(values):
-        shares = [(word, value, value * (1.0 - rest_mass) / total) for word, _, value in entries if word]
+        shares = [(word, value, value * (1.0 - rest_mass) / total) for word, value in entries if word]
         if not any(value and share < sys.float_info.min for _, value, share in shares):  # it would lose digits
-            tokens = [f"{word}:{_write(share)}" for word, _, share in shares]
-            return " ".join([*tokens, f":{_write(rest_mass)}"]), codes | {"W204"}
-    return " ".join(token for _, token, _ in entries), codes
+            tokens = [*(f"{word}:{_write(share)}" for word, _, share in shares), f":{_write(rest_mass)}"]
+            codes.add("W204")
+    return " ".join(tokens) if codes else text, frozenset(codes)
 
 
 def _write(value: float) -> str:
@@ -90,9 +97,8 @@ def fix_file(
     """Fix an output file; the original becomes ``PATH.orig`` (or ``.orig.1`` …), unless ``backup`` is false.
 
     The new file is written beside the original, with its compression and permissions, and then replaces it
-    atomically. If there is nothing to fix, or ``write`` is false, nothing is written. Lines with bytes that are not
-    UTF-8 lose at most their carriage returns; lines with a NUL (as in UTF-16) stay as they are. ``rules`` are the
-    codes of the only rules to apply; the other arguments are as for :func:`fix_line`.
+    atomically. If there is nothing to fix, or ``write`` is false, nothing is written. Bytes that are not UTF-8 are
+    kept. ``rules`` are the codes of the only rules to apply; the other arguments are as for :func:`fix_line`.
 
     Raises UsageError for standard input, an address, a file that is not regular (also a symbolic link, which leads to
     a file that was not named), and a file that was changed meanwhile or cannot be written; UnreadableFileError or
@@ -148,8 +154,6 @@ class Fixes:
         """Yield the blocks of a file, each with its lines fixed."""
         while block := reader.block():
             yield self.fix_block(block, has_mark=reader.has_byte_order_mark and not self.lines)
-        if reader.has_byte_order_mark and "W211" in self.rules:
-            self.changes["W211"] = 1
 
     def fix_block(self, block: bytes, *, has_mark: bool = False) -> bytes:
         """Fix the next lines, as they are stored, each ended by LF; ``has_mark``: after a byte order mark."""
@@ -159,52 +163,24 @@ class Fixes:
         flags = backends.score_lines(text, b"\n" * len(lines), schemes.DEFAULT_BITS, 1)[1]
         rules = [rule for rule in FLAG_RULES if rule.fixable and (rule.code != "W204" or self.rest_mass is not None)]
         suspicious = {each for each in set(flags) if any(rule.is_broken(each) for rule in rules)}
-        if not (suspicious or self.has_tabs or not self.lines):
+        if not (suspicious or self.has_tabs or has_mark):
             self.lines += len(lines)
             return block
         for index, (before, each) in enumerate(zip(stored, flags, strict=True)):
             self.lines += 1
-            codes = UNCHANGED if lines[index] == before else frozenset({"E118"})
-            if self.lines == 1:
-                lines[index], more = self._fix_first(lines[index], has_mark=has_mark)
-                before = BYTE_ORDER_MARK + before if has_mark else before
+            line, codes = lines[index].decode(errors="surrogateescape"), {"E118"} if lines[index] != before else set()
+            if has_mark and not index:
+                before, line = BYTE_ORDER_MARK + before, f"\ufeff{line}"
+                if "W211" in self.rules:
+                    line = line.lstrip("\ufeff")  # a second one would be the mark of the new file
+                    codes.add("W211")
+            if each in suspicious:
+                line, more = fix_line(line, rest_mass=self.rest_mass, rules=self.rules)
                 codes |= more
-            elif each in suspicious:
-                lines[index], more = self._fix_bytes(lines[index])
-                codes |= more
+            lines[index] = line.encode(errors="surrogateescape")
             if codes:
                 self.changes.update(codes)
                 if len(self.diff) < DIFF_LINES:
                     after = lines[index].decode(errors="replace")
                     self.diff.append((self.lines, before.decode(errors="replace"), after))
         return b"\n".join(lines) + b"\n"
-
-    def _fix_first(self, raw: bytes, *, has_mark: bool) -> tuple[bytes, frozenset[str]]:
-        """Fix the first line: no byte order mark may come to the beginning of the file, where it would be dropped."""
-        fixed, codes = self._fix_bytes(raw)
-        if "W211" in self.rules:
-            codes |= {"W211"} if has_mark else UNCHANGED
-            while fixed.startswith(BYTE_ORDER_MARK):
-                fixed, more = self._fix_bytes(fixed.removeprefix(BYTE_ORDER_MARK))
-                codes |= more | {"W211"}
-        elif has_mark:
-            fixed = BYTE_ORDER_MARK + fixed
-        elif fixed.startswith(BYTE_ORDER_MARK):
-            return raw, UNCHANGED
-        return fixed, codes
-
-    def _fix_bytes(self, raw: bytes) -> tuple[bytes, frozenset[str]]:
-        """Fix a line as it is stored, without its LF."""
-        line, end, codes = raw.rstrip(b"\r"), b"", UNCHANGED
-        if b"\r" in raw and "W210" in self.rules:
-            line, codes = raw.replace(b"\r", b""), frozenset({"W210"})
-        else:
-            end = raw[len(line) :]
-        if b"\0" in raw or b"\r" in line:  # a carriage return inside of what would be fixed
-            return raw, UNCHANGED
-        try:
-            text = line.decode()
-        except UnicodeDecodeError:
-            return line + end, codes
-        new, more = fix_line(text, rest_mass=self.rest_mass, rules=self.rules)
-        return new.encode() + end, codes | more

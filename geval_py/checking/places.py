@@ -7,7 +7,7 @@ from typing import Any
 
 from geval_py.checking.rules import RULES_BY_CODE, Place
 from geval_py.reading import schemes, wordprobs
-from geval_py.scoring.kernel import ERROR_KINDS, NOT_A_NUMBER
+from geval_py.scoring.kernel import ERROR_KINDS
 from geval_py.text import shorten, visible
 
 MAX_LINE = 10_000_000  # characters that are parsed in Python for a place; a gigabyte would take minutes
@@ -22,7 +22,7 @@ NAMES = {
 
 
 def place_of(code: str, text: str, line: int, *details: Any, bits: int = schemes.DEFAULT_BITS) -> Place:
-    """Return the place of a rule's problem on a line; ``details`` are what was found, such as the expected word.
+    """Return the place of a rule's problem on a line; ``details`` are column, token and message, if they are known.
 
     On a very long line, it is the beginning. A malformed line is parsed whatever its length, because its error stops
     the scoring too, with the same place.
@@ -30,23 +30,17 @@ def place_of(code: str, text: str, line: int, *details: Any, bits: int = schemes
     rule = RULES_BY_CODE[code]
     if rule.has & ERROR_KINDS:
         # Imported here: a well-formed file does not need the kernel's twin.
-        from geval_py.scoring.kernel.reference import error_kind, malformed_error
+        from geval_py.scoring.kernel.reference import malformed_error
 
         error = malformed_error(text, bits, line)
-        message = error.hint
-        if error_kind(error) == NOT_A_NUMBER and error.token:
-            kind, advice = wordprobs.number_mistake(error.token)
-            message = f"`{visible(shorten(error.token))}` is not a number ({kind}); {advice}"
-            if kind == "text":  # the line may tell more
-                message = error.hint.replace("` is not a number;", f"` is not a number ({kind});", 1)
-        return Place(line, error.column, error.token, message, error.text)
+        return Place(line, error.column, error.token, error.hint, error.text)
     if len(text) > MAX_LINE:
         return Place(line, 1, "", f"{rule.summary} (the line has {len(text)} characters, too many to say where)")
-    if code == "E117":
+    if details:
         column, token, message = details
         return Place(line, column, token, message, text)
     if code != "E119":
-        return Place(line, *_point(code, text, *details), text)
+        return Place(line, *_point(code, text), text)
     written = wordprobs.parse_line(text, line)
     column, token, message = 1, "", "the exponentials of these logarithms total far more than 1"
     if max(written.values) > 0.0 and written.words is not None:
@@ -61,9 +55,8 @@ def odd_character_in(text: str) -> re.Match[str] | None:
     return re.search(ODD_CHARACTER.replace("\t", "") if looks_split else ODD_CHARACTER, text)
 
 
-def _point(code: str, text: str, *words: str) -> tuple[int, str, str]:
-    """Return the column and the token of a rule's problem, and the message; ``words`` are what was found."""
-    names = [f"`{visible(shorten(word))}`" for word in words]
+def _point(code: str, text: str) -> tuple[int, str, str]:
+    """Return the column and the token of a rule's problem, and the message."""
     match code:
         case "W208" if odd := odd_character_in(text):
             name = NAMES.get(odd[0], "control or invisible character")
@@ -76,10 +69,6 @@ def _point(code: str, text: str, *words: str) -> tuple[int, str, str]:
             return 1, text, "only a rest: all words are equally likely"
         case "W217":
             return 1, "", "the line is empty"
-        case "W224":
-            return max(1, len(text)), "", words[0]
-        case "W301":
-            return 1, words[0], f"the expected word {names[0]} has probability 0: the loss is infinite"
     return _point_at_entry(code, text)
 
 

@@ -13,15 +13,14 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
+from geval_py.checking.rules import Problem, Report, Severity
 from geval_py.reading.files import format_ending
 from geval_py.tables.escapes import json_text
 from geval_py.tables.layout import fitted, picture
-from geval_py.tables.numbers import counted
+from geval_py.tables.numbers import counted, percent
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, link, visible
 
 COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}
-MAX_LINES_IN_ANNOTATION = 20
 
 
 def as_text(report: Report, *, colour: bool = False, width: int | None = None, links: bool = False) -> str:
@@ -50,28 +49,27 @@ def problem_lines(
     yield f"    {visible(problem.summary)}"
     for place in problem.places[:1]:
         if place.line or place.message != problem.summary:
-            yield f"    {_position(problem.path, place)}: {visible(place.message)}"
             column, text = max(1, place.column), place.text
+            position = f":{place.line}:{column}" if place.line else ""
+            yield f"    {visible(problem.path)}{position}: {visible(place.message)}"
             drawn = excerpt(text, column) if width is None else picture(text, column, width - 8)
             yield from (f"      {dim}| {line}{plain}" for line in drawn.split("\n") if text)
-    numbers = list(dict.fromkeys(str(place.line) for place in problem.places))
-    more = problem.count - len(numbers)
-    if numbers[1:]:
-        also = f"also on line{'s' if more or numbers[2:] else ''} {', '.join(numbers[1:])}"
-        yield f"    {also} and {more:,} more" if more else f"    {also}"
-    elif extent and more:
-        yield f"    and {counted(more, 'more line')}"
-    yield f"    To fix: {_what_to_do(rule, problem)}"
+    others = [f"line {line}" for line in dict.fromkeys(place.line for place in problem.places)][1:]
+    if extent and (more := problem.count - len(others) - 1):
+        others.append(counted(more, "more line"))
+    if others:
+        yield f"    also on {', '.join(others)}"
+    yield f"    To fix: {_what_to_do(problem)}"
 
 
 def as_concise(report: Report) -> str:
     """Write a line for each place, as compilers do; line 1 is also a file as a whole. The last line sums up."""
     lines = []
     for problem in report.problems:
-        for place in places_of(problem):
+        for place in problem.places:
             where = f"{visible(problem.path)}:{max(1, place.line)}:{max(1, place.column)}"
             lines.append(f"{where}: {problem.rule.code} {visible(place.message)}")
-        if problem.places and problem.count > len(problem.places):
+        if problem.count > len(problem.places):
             lines[-1] += f" (and {counted(problem.count - len(problem.places), 'more line')})"
     return escape_commands("".join(f"{line}\n" for line in (*lines, report.summary)))
 
@@ -113,19 +111,18 @@ def as_github(report: Report) -> str:
         return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
     commands = []
-    for problem in report.problems:
-        rule, place, extent = problem.rule, places_of(problem)[0], _extent(problem)
-        lines = [str(place.line) for place in problem.places if place.line][:MAX_LINES_IN_ANNOTATION]
-        if len(lines) > 1:
-            extent += f": {', '.join(lines)}{', …' if problem.count > len(lines) else ''}"
-        properties = {"file": visible(problem.path)}
-        if place.line:
-            properties |= {"line": str(place.line), "col": str(max(1, place.column))}
-        properties["title"] = f"{rule.code} {rule.name}"
+    for problem in from_root(report).problems:
+        rule, place = problem.rule, problem.places[0]
+        properties = {
+            "file": visible(problem.path),
+            "line": str(max(1, place.line)),
+            "col": str(max(1, place.column)),
+            "title": f"{rule.code} {rule.name}",
+        }
         written = ",".join(
             f"{key}={escaped(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items()
         )
-        message = "\n".join(filter(None, (visible(place.message), extent, _what_to_do(rule, problem))))
+        message = "\n".join(filter(None, (visible(place.message), _extent(problem), _what_to_do(problem))))
         commands.append(f"::{rule.severity} {written}::{escaped(message)}\n")
     return "".join(commands)
 
@@ -147,9 +144,9 @@ def as_gitlab(report: Report) -> str:
 
     same: Counter[str] = Counter()
     entries = []
-    for problem in report.problems:
+    for problem in from_root(report).problems:
         code, path = problem.rule.code, visible(problem.path)
-        for place in places_of(problem):
+        for place in problem.places:
             text = f"{code} {visible(place.message)}"
             key = f"{path}\n{text}"
             same[key] += 1
@@ -195,33 +192,21 @@ def render(report: Report, name: str, *, colour: bool = False, width: int | None
     """Write a report in a format, a key of FORMATS; only text has colours and links, and fits into a ``width``."""
     if name == "text":
         return as_text(report, colour=colour, width=width, links=links)
-    return FORMATS[name](from_root(report) if name in ("github", "gitlab") else report)
+    return FORMATS[name](report)
 
 
 def _extent(problem: Problem) -> str:
     """Write the number and the share of the lines with a problem; "" for a problem of the whole file."""
-    if problem.places and not any(place.line for place in problem.places):
-        return ""
-    share = "100 %" if problem.share == 1 else f"{100 * problem.share:.1f} %"
-    if 0 < problem.share < 0.001:  # rounding makes neither 0 % nor 100 %
-        share = "less than 0.1 %"
-    elif 0.999 < problem.share < 1:
-        share = "more than 99.9 %"
-    return f"{counted(problem.count, 'line')}, {share}"
+    share = 1.0 if problem.share == 1 else min(problem.share, 0.994)  # which is not rounded to 100 %
+    is_of_lines = any(place.line for place in problem.places)
+    return f"{counted(problem.count, 'line')}, {percent(share)}" if is_of_lines else ""
 
 
-def _what_to_do(rule: Rule, problem: Problem | None = None) -> str:
-    if problem is not None and problem.fix:
-        return problem.fix
-    fix = f"{rule.fix} --fix does it." if rule.fixable and "--fix" not in rule.fix else rule.fix
-    is_other = problem is not None and "--fix" in fix and format_ending(problem.path)
-    return f"{fix} It needs TSV, which geval convert writes." if is_other else fix
-
-
-def places_of(problem: Problem) -> tuple[Place, ...]:
-    """Return the places of a problem; one without places is of the file as a whole."""
-    return problem.places or (Place(0, 0, "", problem.summary),)
-
-
-def _position(path: str, place: Place) -> str:
-    return f"{visible(path)}:{place.line}:{max(1, place.column)}" if place.line else visible(path)
+def _what_to_do(problem: Problem) -> str:
+    rule = problem.rule
+    fix = problem.fix or rule.fix
+    if rule.fixable and "--fix" not in fix:
+        fix += " --fix does it."
+    return (
+        f"{fix} It needs TSV, which geval convert writes." if "--fix" in fix and format_ending(problem.path) else fix
+    )

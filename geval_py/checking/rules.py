@@ -101,8 +101,7 @@ RULES = (
     Rule(
         "E103", "too-few-lines", "the output has fewer lines than there are items",
         "GEval says `Too few lines in the output file` and stops.",
-        "Write one line for each line of in.tsv; write `:1` where there is no guess. If you read in.tsv as CSV, give "
-        "quoting=csv.QUOTE_NONE.",
+        "Write one line for each line of in.tsv. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE.",
     ),
     Rule(
         "E104", "too-many-lines", "the output has more lines than there are items",
@@ -388,10 +387,10 @@ def select_rules(
     """Return the codes of the selected rules of a table (by default all) without the ignored ones.
 
     Both are named by their codes, names, or the beginnings of codes, such as E1. The rules of UNREADABLE are always
-    selected, or an unreadable file would pass, unless one is ignored by its whole code or name. Raises UsageError.
+    selected, or an unreadable file would pass. Raises UsageError.
 
-    >>> sorted(select_rules(["no-guess", "w3"], ignore=["E106", "E1"]))
-    ['E101', 'E105', 'E108', 'W214', 'W301', 'W302', 'W304', 'W305', 'W306']
+    >>> sorted(select_rules(["no-guess", "w3"], ignore=["E106", "W304"]))
+    ['E101', 'E105', 'E106', 'E108', 'W214', 'W301', 'W302', 'W305', 'W306']
     """
 
     def codes_of(names: Iterable[str]) -> Iterator[str]:
@@ -400,25 +399,14 @@ def select_rules(
             codes = [rule.code for rule in rules if beginning and rule.code.startswith(beginning)]
             yield from codes or [find_rule(name, rules, command).code]
 
-    names = list(ignore)
-    codes, ignored = {rule.code for rule in rules} if select is None else {*codes_of(select)}, {*codes_of(names)}
-    whole = {name.strip().casefold() for name in names}
-    always = {rule.code for rule in rules if not {rule.code.casefold(), rule.name} & whole} & UNREADABLE
-    return frozenset((codes - ignored) | always)
+    all_codes = {rule.code for rule in rules}
+    codes = all_codes if select is None else {*codes_of(select)}
+    return frozenset(codes.difference(codes_of(ignore)) | all_codes & UNREADABLE)
 
 
-def file_problem(
-    rule: Rule,
-    path: str,
-    message: str,
-    *,
-    lines: int = 1,
-    line: int = 0,
-    fix: str = "",
-) -> Problem:
-    """Return a problem of a file of some ``lines``, or of the beginning of a ``line``."""
-    place, share = Place(line, min(line, 1), "", message), 1 / max(1, lines)
-    return Problem(rule, path, 1, share, message, (place,), fix)
+def file_problem(rule: Rule, path: str, message: str, *, line: int = 0, fix: str = "") -> Problem:
+    """Return a problem of a file, or of the beginning of a ``line``."""
+    return Problem(rule, path, 1, 1.0, message, (Place(line, min(line, 1), "", message),), fix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -457,15 +445,14 @@ class Report:
             f"\n  {problem.rule.code} {problem.rule.name}, {visible(problem.path)}: {visible(problem.summary)}"
             for problem in self.problems[:MAX_SHOWN]
         ]
-        more = len(self.problems) - len(shown)
-        return f"<Report: {self.summary}{''.join(shown)}{f'{chr(10)}  and {more} more' if more else ''}>"
+        return f"<Report: {self.summary}{''.join(shown)}>"
 
     def table(self) -> Table:
         """Return a table with a row for each problem."""
         columns = named_columns(("file", "rule", "", "lines", "the first"))
         rows = [
             (problem.path, f"{problem.rule.code} {problem.rule.name}", problem.rule.severity, problem.count,
-             next((place.message for place in problem.places), ""))
+             problem.places[0].message)
             for problem in self.problems
         ]  # fmt: skip
         return Table(columns, rows)

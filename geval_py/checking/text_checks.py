@@ -41,7 +41,7 @@ def check_texts(block: Block, target: Target, total: LineFindings) -> LineFindin
             tags, expected_tags = len(split_words(prepared)), len(split_words(prepare(answers[index])))
             if tags != expected_tags:
                 message = f"{expected_tags} tags are expected here, and there are {tags}"
-                findings.add("W224", lines, index, message)
+                findings.add("W224", lines, index, max(1, len(text)), "", message)
         if metric.has_entries and not best_guess(prepared):
             findings.add("W214", lines, index)
         if not strip_spaces(text):

@@ -31,6 +31,7 @@ from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.scoring import kernel
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
+from geval_py.text import shorten, visible
 
 # Lines that do not show whether their author writes probabilities or logarithms; a vector always holds logarithms.
 NO_CHOICE_OF_SCALE = (
@@ -209,7 +210,8 @@ def _check_answers(losses: Sequence[float], lines: BlockLines, findings: LineFin
     if inf in losses:
         for index, word in enumerate(lines.words):
             if losses[index] == inf:
-                findings.add("W301", lines, index, word)
+                message = f"the expected word `{visible(shorten(word))}` has probability 0: the loss is infinite"
+                findings.add("W301", lines, index, 1, word, message)
 
 
 # Tokens of language models, written as words

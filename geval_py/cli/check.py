@@ -147,7 +147,7 @@ def _table(report: rules.Report) -> Result:
         of_rule = (problem.rule.code, problem.rule.name, problem.rule.severity)
         rows += [
             (problem.path, place.line or None, place.column or None, *of_rule, place.message)
-            for place in problem_formats.places_of(problem)
+            for place in problem.places
         ]
 
     def write(value: object) -> str:
@@ -181,7 +181,6 @@ def run_check(args: argparse.Namespace) -> int:
         max_bytes=args.max_bytes,
         progress_of=terminal.ProgressBar,
         strict=args.strict,
-        keep_going=True,
     )
     notes = [f"checked without a file of the test set: {error}" for error in report.unreadable]
     if args.format != "json":

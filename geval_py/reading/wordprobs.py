@@ -320,7 +320,7 @@ def _malformed_number(
         hint = "the line is empty; write `:1` where there is no guess"
     elif no_colon and not number:
         hint = "a stray space, and no colon; an entry is `word:probability`, one space between entries"
-    elif no_colon and reason == NO_DIGIT:
+    elif no_colon and reason == NO_DIGIT and number_mistake(number)[0] == "text":
         hint = f"`{shown}` is not an entry; an entry is `word:probability`, with a colon"
     elif not number:
         hint = "a number should follow the colon" + ", without a space" * (len(text) >= column)

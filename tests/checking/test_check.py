@@ -87,11 +87,11 @@ LINES = [
     ("E112", b"a:1 \n", (1, 4, "", "a trailing space; entries are separated by exactly one space"), b"a:0.5 :0.5\n"),
     ("E113", b"a:0.5 b :0.5\n", (1, 7, "b", "`b` has no probability; an entry is `word:probability`, and a word cannot contain a space"), b"a:0.5 b:0 :0.5\n"),
     ("E113", b"guess\n", (1, 1, "guess", "`guess` is not an entry; an entry is `word:probability`, with a colon"), b"guess:0.5 :0.5\n"),
-    ("E114", b"a:0,5\n", (1, 3, "0,5", "`0,5` is not a number (decimal comma); write a decimal point, not a comma"), b"0,5:0.5 :0.5\n"),
-    ("E114", b"0.5:a\n", (1, 5, "a", "`a` is not a number (text); the word stands first: `a:0.5`"), b"0.5:1\n"),
+    ("E114", b"a:0,5\n", (1, 3, "0,5", "`0,5` is not a number; write a decimal point, not a comma"), b"0,5:0.5 :0.5\n"),
+    ("E114", b"0.5:a\n", (1, 5, "a", "`a` is not a number; the word stands first: `a:0.5`"), b"0.5:1\n"),
     ("E114", b'"a:0.5 :0.5"\n', (1, 9, '0.5"', "quotes are around the line, as pandas' to_csv writes them: give it sep=\"\\t\" and quoting=csv.QUOTE_NONE"), b'"a:0.5 ":0.5\n'),
     ("E114", b"a:\n", (1, 3, "", "a number should follow the colon"), b"a:1\n"),
-    ("E114", b" ".join([b"-7"] * 1023) + b" nan\n", (1, 3070, "nan", "`nan` is not a number (NaN); your model produced NaN (not a number): look for 0/0 or log of a negative number"), b"nan:0.5 :0.5\n"),
+    ("E114", b" ".join([b"-7"] * 1023) + b" nan\n", (1, 3070, "nan", "`nan` is not a number; your model produced NaN (not a number): look for 0/0 or log of a negative number"), b"nan:0.5 :0.5\n"),
     ("E115", b"-1 -2\n", (1, 1, "-1 -2", "a line without a colon holds a log probability for each of 1024 buckets, this one holds 2; were `word:probability` entries meant?"), b" ".join([b"-7"] * 1024) + b"\n"),
     ("E116", b"a:1e400\n", (1, 3, "1e400", "`1e400` is too large for a double (the largest is about 1.8e308)"), b"a:1e308\n"),
     *(("E119", line, place, GOOD) for line, place in NUMBERS.items()),
@@ -120,7 +120,7 @@ LINES = [
     ("W212", b"k\xffa:0.5 :0.5\n", (1, 2, "\ufffd", "bytes that are not UTF-8, read as U+FFFD"), "k\ufffda:0.5 :0.5\n".encode()),
     ("W206", b"a:0.5 :0.25 :0.25\n", (1, 13, ":0.25", "the rest stands at column 7 already; its entries add up"), b"a:0.5 :0.5\n"),
     ("W208", "the:0.5\tof:0.2 a\xa0b:0.3 :0.2\n".encode(), (1, 17, "\xa0", "a no-break space (U+00A0), which is a part of the word"), b"the:0.5\tof:0.2 :0.2\n"),
-    ("E114", b"caf\xe9:0,5 :0.5\n", (1, 6, "0,5", "`0,5` is not a number (decimal comma); write a decimal point, not a comma"), b"caf\xe9:0.5 :0.5\n"),
+    ("E114", b"caf\xe9:0,5 :0.5\n", (1, 6, "0,5", "`0,5` is not a number; write a decimal point, not a comma"), b"caf\xe9:0.5 :0.5\n"),
     ("W214", b":1\n", (1, 1, ":1", "only a rest: all words are equally likely"), b"a:0.1 :0.9\n"),
 ]  # fmt: skip
 
@@ -573,8 +573,8 @@ def test_options_that_do_not_go_together(words, message, submission, geval):
 
 @pytest.mark.parametrize(("words", "fixed"), [
     (["--select", "W2"], b"a:1 b:0 :0.5\nb:0.5  :0.5\n"),
-    (["--select", " W201 , e1 "], b"a:1 b:0 :0.5\r\nb:0.5 :0.5\n"),
-    (["--select", "read-as-logs,E1"], b"a:1 b:0 :0.5\r\nb:0.5 :0.5\n"),
+    (["--select", " W201 , e1 "], b"a:1 b:0 :0.5\nb:0.5 :0.5\n"),
+    (["--select", "read-as-logs,E1"], b"a:1 b:0 :0.5\nb:0.5 :0.5\n"),
     (["--ignore", "W20"], b"a:1 b:-1e-9 :0.5\nb:0.5 :0.5\n"),
     (["--select", "E114"], b"a:1 b:-1e-9 :0.5\r\nb:0.5  :0.5\n"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")  # fmt: skip

@@ -109,8 +109,8 @@ def test_the_number_of_tags(metric, code, tags, submission):
 
 
 @pytest.mark.parametrize(("answer", "message"), [
-    ("0.5\t0.1", "RMSE reads the first column; column 2 is not compared"),
-    ("0.0\t0.66\t0.0\t0.16", "RMSE reads the first column; columns 2 to 4 are not compared"),
+    ("0.5\t0.1", "RMSE reads the first of 2 columns; the others are not compared"),
+    ("0.0\t0.66\t0.0\t0.16", "RMSE reads the first of 4 columns; the others are not compared"),
     ("0.5", ""),
 ])  # fmt: skip
 def test_columns_that_are_not_compared(answer, message, submission, capsys):

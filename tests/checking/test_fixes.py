@@ -187,15 +187,8 @@ stored_lines = st.one_of(
 
 def alone(raw, rest_mass):
     """The fixed line, and the rules applied, if each line is parsed."""
-    if b"\0" in raw:
-        return raw, UNCHANGED
-    line = raw.replace(b"\r", b"")
-    codes = frozenset({"W210"}) if line != raw else UNCHANGED
-    try:
-        fixed, more = fix_line(line.decode(), rest_mass=rest_mass)
-    except UnicodeDecodeError:
-        return line, codes
-    return fixed.encode(), codes | more
+    fixed, codes = fix_line(raw.decode(errors="surrogateescape"), rest_mass=rest_mass)
+    return fixed.encode(errors="surrogateescape"), codes
 
 
 @settings(PROPERTY, max_examples=examples(1000))

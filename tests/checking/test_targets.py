@@ -312,7 +312,7 @@ real/dev-0/out-model=bigram.tsv
   E103 too-few-lines (error): 1 line, 100 %
     the output has 1 line for 2 items
     real/dev-0/out-model=bigram.tsv:1:1: the output has 1 line, `{folder}/real/dev-0/expected.tsv` has 2
-    To fix: Write one line for each line of in.tsv; write `:1` where there is no guess. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE.
+    To fix: Write one line for each line of in.tsv. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE.
 
 2 errors, 0 warnings in 2 files
 """,
@@ -324,6 +324,17 @@ real/dev-0/out-model=bigram.tsv
         "geval: `real/dev-0/out-model=bigram.tsv`: nothing to fix\n",
     )
     assert [problem.rule.code for problem in check("real/dev-0").problems] == ["E101", "E103"]
+
+
+def test_a_description_without_the_packages_of_a_board(folder, geval, monkeypatch):
+    """The outputs are checked all the same."""
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    monkeypatch.delitem(sys.modules, "geval_py.board.intake.gonito", raising=False)
+    (folder / "single/gonito.yaml").write_text("tags: best")
+    status, out, err = geval("check", "single")
+    assert (status, out) == (0, "no problems in 1 file\n")
+    note = f"gonito.yaml is not checked: that needs the extra board: {installs('board')}"
+    assert f"geval: note: single: {note}\n" in err
 
 
 # Metrics in the place of the challenge's

@@ -103,7 +103,7 @@ def test_quiet_hides_notes_and_no_error(challenge, geval):
 
 
 CONCISE = """\
-guess.tsv:1:12: E114 `0,25` is not a number (decimal comma); write a decimal point, not a comma{}
+guess.tsv:1:12: E114 `0,25` is not a number; write a decimal point, not a comma{}
 guess.tsv:3:1: W202 the probabilities sum to 1.2; geval divides them by this sum
 guess.tsv:3:15: W204 no probability is left for words that are not listed: if the answer is one of them, the loss is infinite
 guess.tsv:2:1: W214 only a rest: all words are equally likely

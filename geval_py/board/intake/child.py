@@ -30,7 +30,7 @@ from geval_py.board.submission import (
     Scored,
     SubmissionError,
 )
-from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError, UsageError
+from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError
 from geval_py.reading import config, splits
 from geval_py.reading.outputs import output_at
 from geval_py.scoring import evaluate, scores
@@ -160,10 +160,9 @@ def check(paths: Mapping[str, str], outputs: Outputs, arguments: JsonDocument) -
         most = min(most, FREE_BYTES + MAX_RATIO * size)
         expected.name = f"{test}/{splits.EXPECTED_FILE}"  # its folder is not shown
         target = target_of(paths[name], name, expected, arguments, most)
-        try:
-            checked = check_targets([target], rules, max_bytes=most)
-        except UsageError as error:  # this machine lacks what reads the format
-            raise FailedError(f"`{visible(name)}` cannot be read here: {visible(str(error))}") from error
+        checked = check_targets([target], rules, max_bytes=most)
+        if unread := [problem.summary for problem in checked.problems if problem.rule.code == "E101"]:
+            raise FailedError(f"`{visible(name)}`: {visible(unread[0])}")  # this machine lacks what reads the format
         if checked.unreadable:
             raise _challenge_fault(checked.unreadable[0], test)
         problems += (problem_document(problem) | {"text": [*problem_lines(problem)]} for problem in checked.problems)

@@ -38,6 +38,7 @@ from geval_py.board.submission import (
 from geval_py.reading.outputs import COMPANIONS, OUTPUT_NAME, advice_on_names, parse_parameters
 from geval_py.reading.splits import HIDDEN_SET, OUT_HEADER_FILE, TRAINING_SET
 from geval_py.text import natural_order, nearest, visible
+from geval_py.version import installs
 
 TEST_SETS = ("dev-", "test-")  # how the names of sets begin whose outputs are kept: they may be scored later
 MAX_LISTED = 1_000_000  # files and folders of the user's own folder
@@ -145,10 +146,13 @@ def select(opened: SubmissionSource, budget: Budget, tests: Sequence[str], varia
     received = outputs_of(sorted(kept), tests, variants)
     details = opened.details
     if data := contents.get(inner.get(GONITO_FILE, ""), b""):
-        from geval_py.board.intake.gonito import described
-
-        details, problems = described(details, data)
-        notes += (f"{GONITO_FILE}, {problem}" for problem in problems)
+        try:
+            from geval_py.board.intake.gonito import described
+        except ImportError:  # a user's submission, beside no board
+            notes.append(f"{GONITO_FILE} is not checked: that needs the extra board: {installs('board')}")
+        else:
+            details, problems = described(details, data)
+            notes += (f"{GONITO_FILE}, {problem}" for problem in problems)
     parameters = {name for output in received for name in output.params} | details.params.keys()
     if len(parameters) > MAX_PARAMS:
         raise RejectedError(f"it has {len(parameters)} parameters; at most {MAX_PARAMS} are allowed")
