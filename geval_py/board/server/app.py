@@ -127,6 +127,7 @@ def front(request: Request) -> Response:
     server, boards = server_of(request), []
     for board in server.boards:
         with suppress(GevalError):
+            board.live.look(server.clock())
             boards.append((board.path, board.board().settings, board.signed_in(request)))
     return server.page("front", "Challenges", boards=boards, troubles=server.troubles, now=server.clock())
 

@@ -55,6 +55,7 @@ FAILURES_AN_HOUR = 100  # of links and tokens from one address
 SUBSCRIBER_BITS = 64  # of an address of IPv6 that are the subscriber's network
 RECEIVED_AT_ONCE = 10  # uploads of an account
 ACCEPTED_AT_ONCE = 4  # uploads that are packed and stored; others wait, in no thread that a page needs
+VISITS_AT_ONCE = 8  # pages and forms; others wait, in no thread that another board needs
 NOT_FOUND, SIGN_IN = "There is no such page.", "Sign in first."
 NO_TOKEN = "A token may not do this; sign in."
 LOG = logging.getLogger("geval")
@@ -124,6 +125,7 @@ class ServerContext:
         ]
         self.receiving = defaultdict[str, asyncio.Semaphore](partial(asyncio.Semaphore, RECEIVED_AT_ONCE))
         self.accepting = asyncio.Semaphore(ACCEPTED_AT_ONCE)
+        self.visiting = asyncio.Semaphore(VISITS_AT_ONCE)
         self.clients: dict[Any, Any] = {}  # Authlib's clients of the providers
 
     @cached_property
@@ -298,7 +300,8 @@ def visited(
                     log(path.rpartition("/")[2], *values)
                 return response if isinstance(response, Response) else RedirectResponse(server.path + back, 303)
 
-        return await run_in_threadpool(run)
+        async with server.visiting:
+            return await run_in_threadpool(run)
 
     return listed(path, endpoint, "POST" if changes else "GET")
 

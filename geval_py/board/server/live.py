@@ -123,11 +123,12 @@ class LiveBoard:
         """Return the state of now or, in the same phase, that of a moment ago; raises GevalError."""
         is_same = self._board is not None and self._state[:1] == (self._board.settings.phase_of(now),)
         if not is_same or time.monotonic() >= self._look_at:
-            self._state = await run_in_threadpool(self._look, now)
+            self._state = await run_in_threadpool(self.look, now)
             self._look_at = time.monotonic() + LOOK_SECONDS
         return self._state
 
-    def _look(self, now: datetime) -> SiteState:
+    def look(self, now: datetime) -> SiteState:
+        """Return the state of now; raises GevalError."""
         board = self.board()
         with self.watched("database"), board.reading() as connection:
             return _state_on(connection, board, now)

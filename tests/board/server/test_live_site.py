@@ -47,8 +47,8 @@ def test_pages_follow_what_changes(served, views):
 def test_changes_are_looked_for_a_moment_later_but_the_phase_at_once(served, monkeypatch):
     set_keys(served.board, phases=PHASES)
     browser = served.browser()
-    looks, before = [], live.LiveBoard._look
-    monkeypatch.setattr(live.LiveBoard, "_look", lambda *arguments: looks.append(1) or before(*arguments))
+    looks, before = [], live.LiveBoard.look
+    monkeypatch.setattr(live.LiveBoard, "look", lambda *arguments: looks.append(1) or before(*arguments))
     monkeypatch.setattr(live, "LOOK_SECONDS", 60)
     for path in ("/", "/", "/submissions.html", "/static/board.css"):
         assert browser.get(path).status_code == 200

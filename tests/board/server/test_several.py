@@ -4,11 +4,14 @@ import os
 import re
 import threading
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 from joserfc.errors import BadSignatureError
 from samples import output, verified, without_limits
-from serving import OWN, Browser, Clock, Several, set_keys
+from serving import OWN, Browser, Clock, Several, listening, set_keys
 from sqlalchemy import select
 
 from geval_py.board.database.schema import submissions
@@ -105,6 +108,45 @@ def test_a_board_that_is_moved_away_and_back_can_be_used_again(several):
     time.sleep(live.RETRY_SECONDS)
     assert browser.get("/course/gap/").status_code == 200
     assert browser.get("/course/healthz").json()["status"] == "fine"
+
+
+MOVED, DATABASE = "The board is not where it was.", "The database of the board cannot be used."
+
+
+@pytest.mark.parametrize(("lost", "sentence"), [
+    ("gap", f"{MOVED} {DATABASE}"), ("gap/board.yaml", MOVED), ("gap/board.sqlite", DATABASE),
+])  # fmt: skip
+def test_a_board_that_is_lost_before_the_first_visit_is_on_the_front_page(several, lost, sentence):
+    several.server.boards[1].board()
+    os.rename(f"{several.folder}/{lost}", f"{several.folder}.away")
+    for _ in range(2):
+        page = Browser(several.app).get("/course/").text
+        assert f"/course/gap: {sentence}\n" in re.sub("<[^>]*>", "\n", page)
+        assert "BIBLE" in page
+
+
+def test_writers_on_a_locked_board_delay_no_other_board(several, unused_port):
+    """All boards share the threads of the server, and a writer waits for another one for up to a minute."""
+    host = f"http://127.0.0.1:{unused_port}"
+    several.server.url = host
+    cookies = [several.signed_in(f"team {number}").cookies for number in range(5)]
+
+    def send(cookies, path):
+        with httpx.Client(cookies=dict(cookies), headers=OWN, timeout=100) as client:
+            if path == OUT:
+                return client.put(f"{host}/course/gap/{path}", content=GOOD).status_code
+            return client.post(f"{host}/course/gap/{path}", data={"code": "1"}).status_code
+
+    with listening(several.app, several.folder, several.clock, unused_port), ThreadPoolExecutor(90) as threads:
+        with several.server.boards[1].board().writing():
+            sent = [
+                threads.submit(send, one, path) for one in cookies for path in (OUT, "me/final") for _ in range(9)
+            ]
+            time.sleep(5)
+            for path in ("bible/", "bible/sign-in", ""):  # in milliseconds, but not on a machine that is busy
+                assert httpx.get(f"{host}/course/{path}", timeout=30).status_code == 200
+            assert not any(one.done() for one in sent)
+        assert Counter(one.result() for one in sent) == {201: 5, 200: 40, 422: 45}
 
 
 @pytest.mark.parametrize("broken", ["board.yaml", "board.sqlite"])
