@@ -41,6 +41,7 @@ _MARKS = ("Mn", "Me")
 _REFUSED = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
+@lru_cache(maxsize=20_000)
 def casefolded(name: str) -> str:
     """Fold a name: names that differ only in case, Unicode form, spaces or invisible characters have one fold.
 

@@ -88,6 +88,9 @@ class Account(NamedTuple):
         return visible(text + state)
 
 
+ACCOUNTS = select(*A[Account._fields])
+
+
 class Invitation(NamedTuple):
     """The secret of a link, and whose it is; ``detail``, for the audit log, is "" for an account that is new.
 
@@ -113,7 +116,7 @@ def label_of(name: str, team: str) -> str:
 
 def all_accounts(people: People, *conditions: ColumnElement[bool], closed: bool = False) -> list[Account]:
     """Return the accounts of the board, or of all boards, with some conditions, by name; ``closed`` ones, too."""
-    query = select(*A[Account._fields]).where(people.has(A.board), *conditions).order_by(A.key, A.id)
+    query = ACCOUNTS.where(people.has(A.board), *conditions).order_by(A.key, A.id)
     return list(map(Account._make, people.execute(query if closed else query.where(A.closed.is_(None)))))
 
 
@@ -164,11 +167,14 @@ def _save(people: People, member: Account, now: datetime) -> None:
     """
     if ORGANISER in {written.casefold() for _, written in skeletons(member.name)}:
         raise RefusedError(f"an account cannot have the name `{visible(member.name)}`: the audit log uses it")
-    for other in all_accounts(people, A.id != member.id, closed=True):
+    shown = skeletons(member.label)
+    others = select(A.email, A.name, A.team).where(people.has(A.board), A.id != member.id)
+    for other in people.execute(others):
+        label = label_of(other.name, other.team)
         if member.email and member.email.lower() == other.email.lower():
-            raise RefusedError(f"{visible(member.email)} is the address of `{visible(other.label)}`")
-        if not skeletons(member.label).isdisjoint(skeletons(other.label)):
-            like = f"is or looks like the account `{visible(other.label)}`; give a name that differs more"
+            raise RefusedError(f"{visible(member.email)} is the address of `{visible(label)}`")
+        if not shown.isdisjoint(skeletons(label)):
+            like = f"is or looks like the account `{visible(label)}`; give a name that differs more"
             raise RefusedError(f"`{visible(member.label)}` {like}")
     values = member._asdict() | {"key": casefolded(member.name), **_in_team(member.team)}
     if not people.execute(update(accounts).where(A.id == member.id).values(values)).rowcount:
@@ -181,14 +187,13 @@ def _save(people: People, member: Account, now: datetime) -> None:
 
 
 def close(people: People, member: Account, now: datetime) -> None:
-    """Close an account: it leaves its team, and its sessions, tokens, links and sign-ins by other sites end at once.
+    """Close an account: it leaves its team, and its sessions, tokens and links end at once, with those that it made.
 
-    So do the links of those whom it invited. The submissions stay.
+    The submissions stay, and so does the account of another site, which else could make a new account.
     """
     _save(people, member._replace(closed=now), now)
     end_secrets(people, S.person == member.person)
     end_secrets(people, S.made_by == member.id)
-    disconnect(people, member)
     _keep_owned(people, member.team)
 
 
@@ -201,13 +206,14 @@ def disconnect(people: People, member: Account, *conditions: ColumnElement[bool]
 def reopen(people: People, member: Account, now: datetime, **changes: Any) -> Account:
     """Open an account that was closed, and return it; ``changes`` are a new name, e-mail address or role, or "".
 
-    Raises RefusedError, UsageError, RejectedError.
+    No other site signs in to it before it is connected again. Raises RefusedError, UsageError, RejectedError.
     """
     if not member.closed:
         raise RefusedError(f"{member}\n  to change it, close it first")
     member = member._replace(closed=None, **{key: value for key, value in changes.items() if value})
     _check_values(member.name, member.email, member.role)
     _save(people, member, now)
+    disconnect(people, member)
     return member
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Row, func, insert, select, update
 from geval_py.board.people.accounts import A, Account, RefusedError, account, all_accounts, new_account, team_named
 from geval_py.board.people.schema import accounts, identities
 from geval_py.board.people.secrets import (
+    DAYS,
     INVITATION,
     SCOPES,
     SUBMIT,
@@ -31,6 +32,7 @@ from geval_py.board.people.store import People
 from geval_py.errors import UsageError
 from geval_py.text import visible
 
+MAX_DAYS = 3650  # for which a token is valid
 CLOSED = "this account was closed; ask the organiser"
 
 
@@ -126,11 +128,13 @@ def make_token(
     now: datetime,
     name: str = "",
     scope: str = SUBMIT,
-    days: int | None = None,
+    days: int = DAYS[TOKEN],
 ) -> str:
-    """Make a token of an account, and return it; it is not shown again. Raises UsageError for an unknown scope."""
+    """Make a token of an account, and return it; it is not shown again. Raises UsageError."""
     if scope not in SCOPES:
         raise UsageError(message=f"there is no scope `{visible(scope)}`: the scopes are {', '.join(SCOPES)}")
+    if not 1 <= days <= MAX_DAYS:
+        raise UsageError(message=f"a token is valid for 1 to {MAX_DAYS} days, not {days}")
     return issue(people, TOKEN, member.person, now, data={"name": name[:100], "scope": scope}, days=days)
 
 

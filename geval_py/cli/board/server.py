@@ -261,6 +261,10 @@ def _listed(path: str) -> list[tuple[int, dict[str, str], dict[str, str]]]:
     if "name" not in keys and not {"first", "last"} <= set(keys):
         reason = f"it needs the column `name`, or `First name` and `Last name`; its first line has {some_of(header)}"
         raise UnreadableFileError(path=path, reason=reason)
+    for key in LIST_COLUMNS:
+        same = [name for column, name in zip(keys, header, strict=True) if column == key]
+        if len(same) > 1:
+            raise UnreadableFileError(path=path, reason=f"it has several columns for `{key}`: {some_of(same)}")
     if unused := [key for key in keys if key not in LIST_COLUMNS]:
         terminal.note(f"columns of {named(path)} that are only copied: {some_of(unused)}")
     reader.fieldnames, people = keys, []

@@ -178,6 +178,29 @@ anna,anna@uni.example,
 Max,,Team m
 Max,,Team m
 """
+
+
+@pytest.mark.parametrize("days", [-5, 0, 3651, 99999999])
+def test_a_token_is_valid_for_some_days(served, geval, days):
+    served.signed_in("anna")
+    words = ["board", "token", served.board.folder, "anna", "--days", str(days)]
+    assert geval(*words) == (2, "", f"geval: a token is valid for 1 to 3650 days, not {days}\n")
+    assert geval(*words[:-1], "3650")[0] == 0
+
+
+@pytest.mark.parametrize(("header", "reason"), [
+    ("name,Full name,email", "`name`: name, Full name"),
+    ("Name,Mail,e-mail,team", "`email`: Mail, e-mail"),
+    ("First name,Vorname,Last name", "`first`: First name, Vorname"),
+])  # fmt: skip
+def test_a_list_with_two_columns_for_one_value_is_refused(served, invite, tmp_path, header, reason):
+    path = tmp_path / "class.csv"
+    path.write_text(f"{header}\n{'x,' * header.count(',')}y\n")
+    message = f"Cannot read `{path}`: it has several columns for {reason}"
+    assert invite("--list", str(path)) == (1, "", f"geval: {message}\n")
+    assert served.rows(select(accounts)) == []
+
+
 MADE = (
     "made by an organiser on 2027-01-10, never used; it differs from what you give: give another person another name; "
     "to move this one, use geval board team --add; to change the rest, geval board close and open"

@@ -159,6 +159,22 @@ def test_a_closed_account_stays_closed(school):
     assert (answer.status_code, reason_of(answer)) == (403, "this account was closed; ask the organiser")
 
 
+def test_who_was_removed_makes_no_account_with_another_address(school):
+    """An account of another site is known by its id, whatever address it has now."""
+    anna = school.browser()
+    come(anna, "1")
+    anna.post("/sign-in/name", data={"name": "anna"})
+    with school.people() as people:
+        people.execute(update(identities).values(subject="5"))
+        accounts.close(people, accounts.account_named(people, "anna"), school.clock())
+    answer = come(browser := school.browser(), "5")
+    assert (answer.status_code, reason_of(answer)) == (403, "this account was closed; ask the organiser")
+    assert browser.post("/sign-in/name", data={"name": "anna two"}).status_code == 403
+    with school.people() as people:
+        accounts.reopen(people, accounts.account_named(people, "anna", closed=True), school.clock())
+    assert school.rows(select(identities)) == []  # who signed in before must be invited again
+
+
 def test_who_is_signed_in_adds_a_provider(school):
     browser = school.signed_in("carol")
     assert come(browser, "3").headers["location"] == "/sign-in/connect"
