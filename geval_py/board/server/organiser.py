@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -28,7 +29,7 @@ from geval_py.board.site.pages import public_scores
 from geval_py.board.site.view import announcements_of
 from geval_py.errors import UsageError
 from geval_py.tables.table import plain_table
-from geval_py.text import natural_order, words
+from geval_py.text import natural_order, visible, words
 
 HOME, PEOPLE, SUBMITTED, SETTINGS = words("/organiser /organiser/people /organiser/submissions /organiser/settings")
 MAX_RESCORINGS = 5  # the latest
@@ -46,7 +47,7 @@ def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> dict[str, Any]:
     text = searched.casefold()
     rows = [row for row in rows if any(text in str(getattr(row, name) or "").casefold() for name in columns)]
     pages = -(-len(rows) // PAGE_ROWS) or 1
-    number = min(number_in(query.get("page", "")) or 1, pages)
+    number = min(number_in(query.get("page") or "1") or 1, pages)
     return {
         "rows": rows[PAGE_ROWS * (number - 1) : PAGE_ROWS * number],
         "total": len(rows),
@@ -58,8 +59,10 @@ def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> dict[str, Any]:
 
 
 def number_in(text: str) -> int:
-    """Return a whole number that a form or an address has; 0 for anything else."""
-    return int(text) if text.isdecimal() and len(text) < 10 else 0
+    """Return a whole number that a form or an address has; raises UsageError for anything else."""
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise UsageError(message=f"`{visible(text)}` is not a whole number")
+    return int(text)
 
 
 def home(visit: Visit) -> Response:
@@ -168,7 +171,7 @@ def extend_team(visit: Visit) -> None:
     """Extend a phase for a team."""
     form = visit.form
     try:
-        more, until = int(form["more"] or 0), moment_of(form["until"]) if form["until"] else None
+        until = moment_of(form["until"]) if form["until"] else None
     except ValueError as error:
         raise UsageError(message=str(error)) from None
     made = extend(
@@ -177,7 +180,7 @@ def extend_team(visit: Visit) -> None:
         form["team"],
         phase=form["phase"],
         until=until,
-        more=more,
+        more=number_in(form["more"] or "0"),
         reason=form["reason"],
         now=visit.now,
         confirmed=form["sure"] == "yes",

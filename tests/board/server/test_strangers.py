@@ -185,11 +185,33 @@ def test_no_address_has_a_number_beyond_the_database(served, caplog, digits):
     """Else each is an error that fills the log, also of somebody who is not signed in."""
     anna = served.signed_in("anna")
     for browser in (anna, served.browser()):
-        assert browser.post("/me/end", data={"number": "9" * digits}).status_code == 303
+        assert browser.post("/me/end", data={"number": "9" * digits}).status_code == (422 if browser is anna else 303)
     olga = served.signed_in("olga", role="organiser")
     for values in ({"more": "9" * digits}, {"until": "9999-12-31T23:59:59-14:00"}):
         assert olga.post("/organiser/extend", data={"team": "anna", "reason": "ill", **values}).status_code == 422
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("number", ["²", "-1", "1_000", "0x1", " ", "9" * 10])
+def test_what_is_no_number_is_refused_by_one_rule(served, number):
+    """In an address, in a form, and as the id of something."""
+    olga = served.signed_in("olga", role="organiser")
+    answers = [
+        olga.get("/organiser/people", params={"page": number}),
+        olga.post("/organiser/extend", data={"team": "olga", "reason": "ill", "more": number}),
+        olga.post("/organiser/take-back", data={"number": number}),
+        olga.post("/me/end", data={"number": number}),
+    ]
+    told = [re.search(r'<p class="notice bad"[^>]*>(.*?)</p>', answer.text)[1] for answer in answers]
+    assert [answer.status_code for answer in answers] == [422] * 4
+    assert told == [f"`{number}` is not a whole number"] * 4
+    assert olga.get("/organiser/people?page=").status_code == 200
+
+
+def test_a_length_that_is_no_number_is_refused(address):
+    for length in ("²", "-1", "1_000", "+1"):
+        head = f"POST /sign-out HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"
+        assert statuses(ask(address, head.encode())) == [400]
 
 
 def test_what_comes_from_one_network_has_one_count(served, monkeypatch):
