@@ -25,6 +25,7 @@ from sqlalchemy import Connection, Engine, MetaData, delete, insert, select, tex
 from geval_py.board.database import schema, store
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.people import schema as people_schema
+from geval_py.board.people.secrets import INVITATION
 from geval_py.board.people.store import ACCOUNTS_FILE, AccountsDatabase, accounts_of, accounts_place
 from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.references import challenge_files, expected_of, public_files
@@ -104,7 +105,8 @@ def files_of(settings: BoardSettings) -> dict[str, str]:
 def _copy_rows(source: Connection, target: Engine, tables: MetaData) -> None:
     """Copy all rows of some tables into a new database of either kind; ids stay the same.
 
-    Raises StoreError if the target holds submissions.
+    Links are left out: one that is used after a backup would work again. Raises StoreError if the target holds
+    submissions.
     """
     if tables is schema.METADATA:
         store.create_tables(target)
@@ -115,6 +117,8 @@ def _copy_rows(source: Connection, target: Engine, tables: MetaData) -> None:
             tables.create_all(connection)
         for table in tables.sorted_tables:
             query = select(table).order_by(*table.primary_key).execution_options(yield_per=ROWS)
+            if table is people_schema.secrets:
+                query = query.where(table.c.kind != INVITATION)
             for rows in source.execute(query).mappings().partitions():
                 connection.execute(insert(table), [dict(row) for row in rows])
             has_numbers = "id" in table.c and table.c.id.type.python_type is int

@@ -22,7 +22,7 @@ from geval_py.board.operations.extensions import extend
 from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.status import outdated
 from geval_py.board.operations.submissions import add
-from geval_py.board.people import accounts
+from geval_py.board.people import accounts, sign_in
 from geval_py.board.people.store import accounts_of, open_accounts
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.references import references_of
@@ -327,6 +327,20 @@ def test_several_boards_are_restored_with_their_accounts(is_shared, tmp_path, ge
         assert rows(restored) == rows(Board.open(folder / name))
         with accounts_of(restored).reading() as people:
             assert [one.name for one in accounts.all_accounts(people)] == [f"anna of {name}"]
+
+
+def test_no_link_is_in_a_backup(full, tmp_path):
+    """One that was used since would work again; sessions and tokens are those of the backup."""
+    with accounts_of(full).writing() as people:
+        link = accounts.invite(people, "anna", now=NOW).secret
+        token = sign_in.make_token(people, accounts.account_named(people, "anna"), now=NOW)
+    back_up(full.folder, str(tmp_path / "board.tar"), now=NOW)
+    (restored,) = restore(str(tmp_path / "board.tar"), str(tmp_path / "again"))
+    with accounts_of(restored).writing() as people:
+        with pytest.raises(accounts.RefusedError, match="this link was used or has expired"):
+            sign_in.accept(people, link, NOW)
+        assert sign_in.token_account(people, token, "submit", NOW).name == "anna"
+        assert accounts.invite(people, "anna", now=NOW).secret
 
 
 def test_what_was_changed_is_named(packed, full, tmp_path):
