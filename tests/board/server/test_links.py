@@ -171,7 +171,7 @@ def test_pages_of_a_board_for_members_are_for_them_alone(served):
 
 
 @ON_BOTH
-def test_others_see_a_team_by_its_pseudonym(served, tmp_path):
+def test_others_see_a_team_by_its_pseudonym(served, tmp_path, geval):
     served.send("anna kowalska", GOOD)
     folder = tmp_path / "scanned"
     write(folder / "anna kowalska.tar", "no archive")
@@ -191,6 +191,12 @@ def test_others_see_a_team_by_its_pseudonym(served, tmp_path):
         assert "kowalska" not in bob.get(f"/submissions/{code}.html").text
     olga = served.signed_in("olga", role="organiser")
     assert "anna kowalska" in olga.get("/organiser/submissions").text
+    for words in (["show"], ["show", "--format", "json"], ["show", "--format", "csv"], ["status"]):
+        out = geval("board", *words, served.board.folder)[1]
+        assert ("anna kowalska" in out, name in out) == (True, False), words
+    assert geval("board", "site", served.board.folder, "-o", str(tmp_path / "public"))[0] == 0
+    files = [path.read_bytes() for path in (tmp_path / "public").rglob("*") if path.is_file()]
+    assert (any(name.encode() in one for one in files), any(b"kowalska" in one for one in files)) == (True, False)
 
 
 def test_several_teams_are_disqualified_at_once_or_none(served, geval):

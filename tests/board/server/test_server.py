@@ -13,6 +13,7 @@ from serving import ADDRESS, Served, run, set_keys
 from sqlalchemy import select, update
 
 from geval_py.board.database.schema import blobs, submissions
+from geval_py.board.database.schema import board as board_table
 from geval_py.board.people import secrets as people_secrets
 from geval_py.board.people.schema import account_log as audit
 from geval_py.board.people.schema import accounts as accounts_table
@@ -357,6 +358,14 @@ def test_an_upload_is_not_dated_before_the_newest_submission(served):
     assert served.work() == 2
 
 
+def test_an_upload_is_not_dated_before_the_board_was_made(served):
+    created = served.rows(select(board_table.c.created))[0]
+    served.clock.now = created - timedelta(days=30)
+    program = served.token("anna")
+    told = state(program, program.put(OUT, GOOD).json()["number"])
+    assert told["arrived"] == f"{created:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def test_what_a_limit_kept_out_is_accepted_once_it_is_larger(served):
     set_keys(served.board, limits="{files: 1}", submissions_a_day=1)
     program = served.token("anna")
@@ -403,6 +412,22 @@ def test_a_limit_of_bytes_and_of_uploads_an_hour(served):
     assert codes == [201, 429, 429]  # one that was too long counts, too
     served.clock.wait(hours=1)
     assert program.put(f"{OUT}&dry=yes", "3\n").status_code == 201
+
+
+@pytest.mark.parametrize("what", ["refused", "unfinished"])
+def test_an_upload_that_came_to_nothing_counts_for_the_hour(served, what):
+    set_keys(served.board, server="{upload: 3000, uploads_an_hour: 2}")
+    program = served.token("anna")
+    token = program._headers["Authorization"].removeprefix("Bearer ")
+    part = {"type": "http.request", "body": b"the", "more_body": True}
+    for _ in range(2):
+        if what == "refused":
+            assert program.put("/upload/out.exe?test=test-A", "x").status_code == 403
+        else:
+            assert asked(served.app, [part, {"type": "http.disconnect"}], token) == 400
+    assert program.put(OUT, GOOD).status_code == 429
+    served.clock.wait(hours=1)
+    assert program.put(OUT, GOOD).status_code == 201
 
 
 NAME = "the file's name needs visible characters, at most 200 bytes, and must not begin with a dot"
