@@ -328,14 +328,14 @@ def invite(
             raise RefusedError(f"{person}\n  it differs from what you give: {ways}rest, geval board close and open")
         if student_id:
             people.execute(update(accounts).where(A.id == person.id).values(student_id=student_id))
-        return Invitation(new_link(people, person, now=now, made_by=by) if renew else "", person, "again")
+        return Invitation(new_link(people, now, person, made_by=by) if renew else "", person, "again")
     if role_or_default == SUBMITTER and not team:
         team = team_named(people, name, new=True)
     if team:
         team = team_named(people, team, others)
     values = {"email": email, "student_id": student_id, "role": role_or_default, "owner": True}
     new = new_account(people, name, team, now, **values)
-    return Invitation(new_link(people, new, now=now, made_by=by), new)
+    return Invitation(new_link(people, now, new, made_by=by), new)
 
 
 def invite_member(people: People, owner: Account, name: str, now: datetime) -> Invitation:
@@ -347,12 +347,12 @@ def invite_member(people: People, owner: Account, name: str, now: datetime) -> I
     for member in all_accounts(people, *is_member, closed=True):
         if not member.made_by or member.state != "invited":
             raise RefusedError(f"your team has a member `{visible(name)}` already; ask the organiser")
-        return Invitation(new_link(people, member, now=now, made_by=owner.id), member, "again")
+        return Invitation(new_link(people, now, member, made_by=owner.id), member, "again")
     new = new_account(people, name, owner.team, now, made_by=owner.id)
-    return Invitation(new_link(people, new, now=now, made_by=owner.id), new)
+    return Invitation(new_link(people, now, new, made_by=owner.id), new)
 
 
-def new_link(people: People, *members: Account, now: datetime, made_by: str = "") -> str:
+def new_link(people: People, now: datetime, *members: Account, made_by: str = "") -> str:
     """Return the secret of a link that signs in to the accounts of a person; their sessions and earlier links end."""
     person = members[0].person
     end_secrets(people, S.person == person, S.kind.in_((INVITATION, SESSION)))
@@ -364,7 +364,7 @@ def link_for_boards(people: People, members: Sequence[Account], now: datetime) -
     person, ids = members[0].person, {member.person for member in members}
     for table in (accounts, secrets, identities):
         people.execute(update(table).where(table.c.person.in_(ids)).values(person=person))
-    return new_link(People(people.connection, ""), *members, now=now)
+    return new_link(People(people.connection, ""), now, *members)
 
 
 def links_table(invitations: Sequence[Invitation], address: str) -> Table:

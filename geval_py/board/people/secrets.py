@@ -34,13 +34,16 @@ def issue(
     *,
     boards: Sequence[str] = (),
     data: Mapping[str, Any] | None = None,
-    days: int | None = None,
+    days: int = 0,
     made_by: str = "",
 ) -> str:
-    """Make a secret of a person on the board, or on several ``boards``, and return it. Expired ones are forgotten."""
+    """Make a secret of a person on the board, or on several ``boards``, and return it. Expired ones are forgotten.
+
+    It is valid for some ``days``, by default as DAYS says.
+    """
     secret = random.token_urlsafe(SECRET_BYTES)
     people.execute(delete(secrets).where(S.expires < now))
-    expires = now + timedelta(days=DAYS[kind] if days is None else days)
+    expires = now + timedelta(days=days or DAYS[kind])
     values = {"digest": digest_of(secret), "kind": kind, "person": person, "made": now, "expires": expires}
     values |= {"data": data or {}, "made_by": made_by}
     people.execute(insert(secrets).values([{**values, "board": board} for board in boards or [people.board]]))
@@ -53,9 +56,9 @@ def secrets_of(people: People, kind: str, now: datetime, *conditions: ColumnElem
     return list(people.execute(select(secrets).where(*is_valid, *conditions).order_by(S.id.desc())))
 
 
-def find(people: People, kind: str, secret: str, now: datetime) -> Row[Any] | None:
-    """Return the row of a secret that is valid on the board; None if it is unknown, used, or too old."""
-    return next(iter(secrets_of(people, kind, now, S.digest == digest_of(secret))), None)
+def find(people: People, kind: str, secret: str, now: datetime) -> list[Row[Any]]:
+    """Return the rows of a secret, one for each board on which it is valid; [] if it is unknown, used, or too old."""
+    return secrets_of(people, kind, now, S.digest == digest_of(secret))
 
 
 def end_secrets(people: People, *conditions: ColumnElement[bool]) -> bool:
@@ -76,11 +79,11 @@ def digest_of(secret: str) -> str:
 def session_person(store: AccountStore, secret: str, now: datetime) -> str:
     """Return the person of a session, "" if it is none; a session that is used lasts longer."""
     with store.reading() as people:
-        row = find(people, SESSION, secret, now)
+        rows = find(people, SESSION, secret, now)
     expires = now + timedelta(days=DAYS[SESSION])
-    if row is None:
-        return ""
-    if row.expires < expires - PROLONGED_AFTER:
-        with store.writing() as people:
-            people.execute(update(secrets).where(S.id == row.id).values(expires=expires))
-    return str(row.person)
+    for row in rows:
+        if row.expires < expires - PROLONGED_AFTER:
+            with store.writing() as people:
+                people.execute(update(secrets).where(S.id == row.id).values(expires=expires))
+        return str(row.person)
+    return ""

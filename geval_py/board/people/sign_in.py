@@ -21,12 +21,10 @@ from geval_py.board.people.secrets import (
     SUBMIT,
     TOKEN,
     S,
-    digest_of,
     end_everywhere,
     end_secrets,
     find,
     issue,
-    secrets_of,
 )
 from geval_py.board.people.store import People
 from geval_py.errors import UsageError
@@ -47,7 +45,7 @@ class Identity(NamedTuple):
 
 def accept(people: People, secret: str, now: datetime) -> list[Account]:
     """Use a link, and return the accounts to which it signs in; raises RefusedError."""
-    links = secrets_of(people, INVITATION, now, S.digest == digest_of(secret))
+    links = find(people, INVITATION, secret, now)
     if not links:
         raise RefusedError("this link was used or has expired; ask the organiser for another one")
     end_everywhere(people, secret)
@@ -59,10 +57,9 @@ def _join(people: People, person: str, now: datetime, *conditions: ColumnElement
     members = all_accounts(people, A.person == person, *conditions)
     if not members:
         raise RefusedError(CLOSED)
-    boards = [member.board for member in members]
-    end_secrets(people, S.person == person, S.kind == INVITATION, S.board.in_(boards))
-    is_new = A.id.in_([member.id for member in members]), A.joined.is_(None)
-    people.execute(update(accounts).where(*is_new).values(joined=now))
+    for member in members:
+        end_secrets(People(people.connection, member.board), S.person == person, S.kind == INVITATION)
+        people.execute(update(accounts).where(A.id == member.id, A.joined.is_(None)).values(joined=now))
     return members
 
 
@@ -140,7 +137,7 @@ def make_token(
 
 def token_account(people: People, secret: str, scope: str, now: datetime) -> Account | None:
     """Return the account of a token that has a scope; None if it is none. A token to submit has all scopes."""
-    row = find(people, TOKEN, secret, now)
-    if row is None or row.data["scope"] not in (SUBMIT, scope):
-        return None
-    return account(people, A.person == row.person)
+    for row in find(people, TOKEN, secret, now):
+        if row.data["scope"] in (SUBMIT, scope):
+            return account(people, A.person == row.person)
+    return None

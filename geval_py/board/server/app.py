@@ -146,9 +146,9 @@ def show_invitation(request: Request) -> Response:
     """Show what an invitation offers."""
     server = server_of(request)
     with server.accounts.reading() as people:
-        row = secrets.find(people, secrets.INVITATION, request.path_params["secret"], server.clock())
-        account = accounts.account(people, A.person == row.person) if row is not None else None
-    return server.page("invitation", "Invitation", 200 if account else 404, invitation=row, who=account)
+        links = secrets.find(people, secrets.INVITATION, request.path_params["secret"], server.clock())
+        account = accounts.account(people, A.person == links[0].person) if links else None
+    return server.page("invitation", "Invitation", 200 if account else 404, links=links, who=account)
 
 
 def use_invitation(request: Request) -> Response:

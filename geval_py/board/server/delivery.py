@@ -81,7 +81,7 @@ def _letter(board: Board, mail: Mail, row: Row[Any], now: datetime) -> EmailMess
             maker = accounts.account(people, A.id == event["by"], A.role == ORGANISER)
             if maker is None or not member.state:  # they came meanwhile, and a new link would sign them out
                 return None
-            link = f"{event['address']}/invitation/{accounts.new_link(people, member, now=now, made_by=maker.id)}"
+            link = f"{event['address']}/invitation/{accounts.new_link(people, now, member, made_by=maker.id)}"
         until = now + timedelta(days=secrets.DAYS[secrets.INVITATION])
         subject, text = "invitation", f"{visible(member.label)}, you are invited to {visible(settings.title)}.\n"
         text += f"This link signs you in once, until {until:%Y-%m-%d}:\n\n{link}\n"

@@ -130,7 +130,7 @@ def invite(visit: Visit) -> Response:
 
 def link_again(visit: Visit, account: accounts.Account) -> Invitation:
     """Make a new link for an account."""
-    secret = accounts.new_link(visit.people, account, now=visit.now, made_by=visit.account.id)
+    secret = accounts.new_link(visit.people, visit.now, account, made_by=visit.account.id)
     return Invitation(secret, account, "again")
 
 

@@ -89,7 +89,7 @@ def test_a_removed_member_loses_access_at_once(served, geval):
     assert "bob" not in anna.get("/me").text
     assert geval("board", "open", served.board.folder, "bob (Team 7)")[0] == 0
     with served.people() as here:
-        link = people.new_link(here, people.account_named(here, "bob (Team 7)"), now=served.clock())
+        link = people.new_link(here, served.clock(), people.account_named(here, "bob (Team 7)"))
     assert team(opened(served, f"/invitation/{link}")) == "Team 7"
     assert ("anna (Team 7)", "remove", "bob (Team 7)", "Team 7") in log(served)
 
