@@ -60,7 +60,7 @@ from geval_py.text import visible
 COMMAND = "geval challenge leaks"
 MANY_READABLE, SOME_READABLE = 0.05, 0.01  # of a part's items, above which E404 and W404 speak
 SHARED = 0.1  # of an item's runs of words
-OVERLAPPING = 0.05  # of the training items
+OVERLAPPING = 0.2  # of the training items: fewer are text that documents repeat
 OVERLAP = 0.5  # of an item's runs of words, which are in other items of its document
 SAMPLED_ITEMS = 20_000
 MUCH_IN_COLUMN = 0.1  # of a set's items, more than by chance
@@ -279,7 +279,7 @@ class EvaluatedPart:
         self.part, self.blocks, self.size = part, blocks, sum(map(len, blocks))
         self.gaps = RunIndex(blocks, Items.around_gaps)
         self.gaps_in_sets = RunIndex(blocks, lambda items: items.around_gaps(AROUND_OR_BESIDE))
-        self.runs = RunIndex(blocks, Items.runs)
+        self.runs = RunIndex([items.without_answers() for items in blocks], Items.runs)
 
 
 def compare(parts: Sequence[tuple[Part, Iterable[Items]]], leaks: Leaks) -> list[EvaluatedPart]:

@@ -101,7 +101,7 @@ def make_challenge(
         awk = """awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}'"""
         advice = "cut the text into files, for example at empty lines, and give their folder:\n"
         advice += f"  mkdir texts; {awk} {file}"
-    _check_filled(parts, list(map(recipe.group_of, documents)), recipe, recipe.group or "document", advice)
+    _check_filled(parts, list(map(recipe.group_of, documents)), recipe.group or "document", advice)
     words = sum(len(document.text.split()) for document in documents)
     how_cut = [
         f"A gap has {recipe.cut.context} words on each side, cut from {words:,} words. "
@@ -192,15 +192,13 @@ def _deal(items: Iterable[Grouped], parts: corpora.Parts) -> dict[str, list[Grou
     return dealt
 
 
-def _check_filled(
-    parts: Mapping[str, Sequence[object]], groups: Sequence[str], recipe: Recipe, kind: str, advice: str = ""
-) -> None:
+def _check_filled(parts: Mapping[str, Sequence[object]], groups: Sequence[str], kind: str, advice: str = "") -> None:
     """Raise UsageError if parts are empty; ``kind`` names what a group is, ``advice`` is another than the usual."""
     empty = [name for name, items in parts.items() if not items]
     if empty:
         count = len(set(groups))
-        usual = f"give more and smaller groups, another --split, or another --salt than {visible(recipe.parts.salt)}"
-        one = f"there is only one {kind}" if count == 1 else f"there are only {count} of them"
+        usual = "give another --salt, another --split, or more and smaller groups"
+        one = f"there is only one {kind}" if count == 1 else f"none of the {count} has a gap there"
         raise UsageError(
             message=f"no gap for {' and '.join(empty)}: parts are made of whole groups ({kind}), and {one}\n"
             f"  {advice or usual}"
@@ -274,7 +272,7 @@ def split_items(
     check_folders(out, answers)
     config_of(recipe.metrics)
     parts = _deal(pool.items, recipe.parts)
-    _check_filled(parts, [group for *_, group in pool.items], recipe, pool.group)
+    _check_filled(parts, [group for *_, group in pool.items], pool.group)
     if not recipe.keep_order:
         for items in parts.values():
             items.sort(key=lambda item: _digest(item[0]))

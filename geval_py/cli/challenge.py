@@ -227,7 +227,7 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
         if groups < corpora.FEW_GROUPS:
             terminal.note(
                 f"{name} has {groups} {groups_are}: below {corpora.FEW_GROUPS}, "
-                "scores depend more on these than on a model"
+                "scores depend more on these than on a model\n  give more of them, or a larger share by --split"
             )
     public, private = shlex.quote(visible(out)), shlex.quote(visible(answers))
     terminal.tell(
