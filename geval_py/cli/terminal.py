@@ -75,18 +75,16 @@ def carry_out(name: str, command: Callable[[], int | None], asked: Settings | ar
 
 @contextmanager
 def notes_on_long_lines() -> Iterator[None]:
-    """Write what is warned of long lines as notes, before they are scored."""
-    seen = set[str]()
+    """Write what is warned of long lines as notes, once each, before they are scored."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always", LongLineWarning)
+        warnings.simplefilter("default", LongLineWarning)
         show_others = warnings.showwarning
 
         def show_warning(message: Warning | str, category: type[Warning], *more: Any, **place: Any) -> None:
-            if not issubclass(category, LongLineWarning):
-                show_others(message, category, *more, **place)
-            elif str(message) not in seen:
-                seen.add(str(message))
+            if issubclass(category, LongLineWarning):
                 note(str(message))
+            else:
+                show_others(message, category, *more, **place)
 
         warnings.showwarning = show_warning
         yield

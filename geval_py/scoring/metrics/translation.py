@@ -58,7 +58,7 @@ def distance(one: Sequence[Hashable], other: Sequence[Hashable], **limits: Any) 
         message = (
             f"lines of {LONG_LINE:,} words or more take long: the time for edits grows with the square of a line"
         )
-        warnings.warn(message, LongLineWarning, stacklevel=2)
+        warnings.warn(message, LongLineWarning, stacklevel=1)  # once for all of its callers
     if len(one) * len(other) < LONG_PAIR:
         from rapidfuzz.distance import Levenshtein
 
@@ -186,7 +186,7 @@ class SacreColumn(NamedTuple):
                 message = (
                     f"TER needs over 3 GB for a line of {LONG_TER_LINE:,} words, and four times as much for twice"
                 )
-                warnings.warn(message, LongLineWarning, stacklevel=2)
+                warnings.warn(message, LongLineWarning, stacklevel=1)
             (counts,) = metric._extract_corpus_statistics([text], [[answer] for answer in answers])
             rows.append([len(answers), *counts])
         from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
