@@ -141,13 +141,14 @@ def _numbers_far_above_one(output: CheckedOutput, findings: Findings) -> None:
     if far is None:
         return
     if 2 * far.count > output.lines.lines and "E119" in output.codes:
-        far.summary = wordprobs.far_above_one_note(far.count, output.lines.lines)
         ((advice, _),) = Counter(place.message.partition("; ")[2] for place in far.places).most_common(1)
+        far.summary = wordprobs.far_above_one_note(far.count, output.lines.lines, advice)
         far.fix = advice and f"{advice[0].upper()}{advice[1:]}."
     else:
-        near = findings.get("W201", Finding(0))
-        findings["W201"] = Finding(near.count + far.count, sorted([*near.places, *far.places]))
         del findings["E119"]
+        if output.target.is_of_words:
+            near = findings.get("W201", Finding(0))
+            findings["W201"] = Finding(near.count + far.count, sorted([*near.places, *far.places]))
 
 
 def _mixed_scales(output: CheckedOutput, findings: Findings) -> None:

@@ -176,7 +176,8 @@ RULES = (
     Rule(
         "E119", "no-probabilities", "most lines have numbers that are neither probabilities nor their logarithms",
         "GEval reads a line with a number outside [0,1] as logarithms, and normalises their exponentials. With the "
-        "counts 120 and 60, the first word gets all the probability. The score does not reflect your model.",
+        "counts 120 and 60, the first word gets all the probability. A line that is the probability of a class is "
+        "moved to 0 or 1. The score does not reflect your model.",
         "Write probabilities: divide counts by their sum and percentages by 100, and apply softmax to logits.",
         has=kernel.FAR_ABOVE_ONE, lacks=kernel.ALL_ZERO,
     ),

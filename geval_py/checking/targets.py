@@ -379,7 +379,7 @@ def _with_metrics(target: Target, task: config.Task) -> Target:
         # Choices need no rest, since the options have all mass; a loss is infinite where the answer has none.
         pointless = {"W304"} if of_shares else {"W204", "W214", "W304"}
         if not any(metric.measure.in_nats for metric in metrics):
-            pointless = {"W204", "W214", "W301", "W304"}
+            pointless = {"E119", "W204", "W214", "W301", "W304"}
         return target._replace(pointless=frozenset(pointless))
     from geval_py.scoring.evaluate import preparation_for, select_schemes  # which word gaps need not
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import BlockLines, LineFindings, begin_block
 from geval_py.errors import MalformedLineError
+from geval_py.reading.wordprobs import OF_CLASS
 from geval_py.scoring.blocks import Block
-from geval_py.scoring.metrics.exact import best_guess
+from geval_py.scoring.metrics.exact import best_guess, is_class_line
 from geval_py.scoring.metrics.tags import token_hits
-from geval_py.text import split_words, strip_spaces
+from geval_py.text import shorten, split_words, strip_spaces, visible
 
 
 def check_texts(block: Block, target: Target, total: LineFindings) -> LineFindings:
@@ -42,6 +43,10 @@ def check_texts(block: Block, target: Target, total: LineFindings) -> LineFindin
             if tags != expected_tags:
                 message = f"{expected_tags} tags are expected here, and there are {tags}"
                 findings.add("W224", lines, index, max(1, len(text)), "", message)
+        far = getattr(metric.column, "is_far_above_one", None)
+        if far is not None and far(prepared):
+            message = f"`{visible(shorten(text))}` is no probability; {OF_CLASS}"
+            findings.add("E119", lines, index, *([1, text, message] if is_class_line(text) else []))
         if metric.has_entries and not best_guess(prepared):
             findings.add("W214", lines, index)
         if not strip_spaces(text):

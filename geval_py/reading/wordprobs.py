@@ -162,7 +162,9 @@ class WordProbs:
 
     @property
     def is_far_above_one(self) -> bool:
-        """Whether its numbers are neither probabilities nor logarithms of probabilities."""
+        """Whether its numbers are neither probabilities nor their logarithms; the number of a class has none."""
+        if self.words is None and len(self.values) == 1:
+            return not _overshoot(self.values)
         return total_far_above_one(self.values) if self.words is None else are_far_above_one(self.values)
 
     def normalised(self) -> Distribution:
@@ -366,6 +368,7 @@ def number_mistake(
 
 NEGATIVE_LOGARITHMS = "they look like negative logarithms: write a minus before each"
 BASE_10 = "they look like logarithms to base 10: multiply each by 2.302585 (ln 10)"
+OF_CLASS = "the probability of the class 1 is from 0 to 1: divide percentages by 100, and apply the sigmoid to logits"
 UNKNOWN_NUMBERS = "divide percentages by 100, and counts by their sum; apply softmax to logits"
 
 
@@ -377,6 +380,8 @@ def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
     """
     least, greatest, total = min(values), max(values), fsum(values)
     if words is None:
+        if len(values) == 1:
+            return OF_CLASS
         if least >= 0.0 and greatest <= 1.0:
             return "they look like probabilities: write the natural logarithm of each"
         if 0.9 <= fsum(exp(-value) for value in values) <= NEARLY_ONE:
@@ -413,10 +418,11 @@ def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
     return UNKNOWN_NUMBERS
 
 
-def far_above_one_note(count: int, lines: int) -> str:
-    """Return the sentence on a number of lines that are far above one, out of all lines."""
+def far_above_one_note(count: int, lines: int, advice: str) -> str:
+    """Return the sentence on a number of lines that are far above one, out of all; the advice may be ``OF_CLASS``."""
     have = "has" if count == 1 else "have"
-    return f"{count} of {lines} lines {have} numbers that are neither probabilities nor their logarithms"
+    what = "no probabilities" if advice == OF_CLASS else "neither probabilities nor their logarithms"
+    return f"{count} of {lines} lines {have} numbers that are {what}"
 
 
 def _refuse_infinity(text: str, line: int, values: list[float]) -> None:

@@ -480,7 +480,7 @@ def _notes_on_output(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
         with suppress(MalformedLineError), closing(read_lines(output.file, header=split.output_header)) as texts:
             samples = (one for one in map(parse_line, islice(texts, SAMPLED_LINES)) if one.is_far_above_one)
             advice = next((number_advice(one.words, one.values) for one in samples), advice)
-        yield f"{named(output.path)}: {far_above_one_note(table.far_above_one, table.lines)}; {advice}"
+        yield f"{named(output.path)}: {far_above_one_note(table.far_above_one, table.lines, advice)}; {advice}"
     if not output.file.ends_in_newline:
         entries = [line.count(" ") for line in read_lines(output.file, header=split.output_header)]
         if len(entries) > 1 and entries[-1] < min(entries[:-1]):

@@ -234,6 +234,42 @@ def test_other_scores_of_words_are_fixed(submission):
     assert (path / "dev-0/out.tsv").read_text() == "a:0.5 b:0.25\n"
 
 
+OF_CLASS = "the probability of the class 1 is from 0 to 1: divide percentages by 100, and apply the sigmoid to logits"
+COUNTS = "`80` is not in [0,1], so all numbers of the line are read as logarithms; they look like percentages: "
+NO_PROBABILITIES = {  # metric: output, answers, the first message, what the lines have and what to do
+    "BrierScore": ("en:80 de:20\n" * 3, "en\nde\nen\n", f"{COUNTS}divide each by 100",
+     "neither probabilities nor their logarithms; they look like percentages: divide each by 100"),
+    "LogLoss": ("93\n12\t:\n0.9\n", "1\n0\n1\n", f"`93` is no probability; {OF_CLASS}", f"no probabilities; {OF_CLASS}"),
+    "Likelihood": ("2.5\n-1.5\n1\n", "1\n0\n1\n", f"`2.5` is no probability; {OF_CLASS}", f"no probabilities; {OF_CLASS}"),
+    "MacroAvg/Likelihood": ("93\n12\n0\n", "1\n0\n1\n", f"`93` is no probability; {OF_CLASS}", f"no probabilities; {OF_CLASS}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", NO_PROBABILITIES)
+def test_numbers_that_are_no_probabilities(submission, metric, capsys):
+    output, answers, message, what = NO_PROBABILITIES[metric]
+    path = submission(metric, output, answers, train="en\nde\n")
+    (problem,) = check(path, rules=["E119"]).problems
+    count = problem.count
+    assert problem.places[0].message == message
+    assert (
+        f"{problem.summary}; {problem.fix[0].lower()}{problem.fix[1:-1]}"
+        == f"{count} of 3 lines have numbers that are {what}"
+    )
+    assert main(["-t", "dev-0"]) == 0
+    note = f"geval: note: `./dev-0/out.tsv`: {count} of 3 lines have numbers that are {what}\n"
+    assert note in capsys.readouterr().err
+
+
+def test_a_few_numbers_that_are_no_probabilities_of_a_class(submission):
+    """GEval moves them into [0, 1], which rounding may need."""
+    assert problems(submission("LogLoss", "1.0000001\n0.2\n1.2\n0.1\n", "1\n0\n1\n0\n")) == {}
+
+
+def test_of_suggestions_only_the_order_counts(submission):
+    assert set(problems(submission("Hit@3", "soon:3 then:2 there:1\n", "soon\n"))) == {"W201"}
+
+
 def test_a_line_without_a_label(submission):
     message = "only a rest: all words are equally likely"
     found = problems(submission("BrierScore", "en:0.5 :0.5\n:1\n:0.25 :0.75\n", "en\n" * 3))

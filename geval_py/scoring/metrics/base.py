@@ -65,8 +65,8 @@ class LineStatistics:
     Accuracy from 0 (a hit) to 1 (a miss). ``details`` has what a metric needs of each line beside the columns: its
     class, a number or a text, if the metric averages over classes, or for another corpus-level metric, for example,
     its labels. ``out_of_vocabulary`` counts the expected words that the vocabulary of a metric on exact words lacks.
-    For metrics on hashed words, ``bound`` is the greatest loss that any line could have had, and ``far_above_one``
-    counts the lines whose numbers are neither probabilities nor their logarithms; both are 0 for others.
+    For metrics on hashed words, ``bound`` is the greatest loss that any line could have had, 0 for others.
+    ``far_above_one`` counts the lines whose numbers should be probabilities or their logarithms, and are neither.
     """
 
     def __init__(

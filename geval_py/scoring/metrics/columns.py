@@ -30,7 +30,8 @@ class RowColumn(NamedTuple):
     It takes the ``vocabulary`` before both, if there is one, and the input line after them if the metric compares
     lines of the input too. It returns one number or a tuple of ``width`` numbers; with
     ``beside``, a pair: these, and the line's details, such as its class, or whether its expected word is out of the
-    vocabulary. It raises the errors that :func:`mismatch` makes.
+    vocabulary. It raises the errors that :func:`mismatch` makes. ``is_far_above_one`` says of a line whether its
+    numbers are neither probabilities nor their logarithms.
     """
 
     row: Callable[..., Any]
@@ -40,6 +41,7 @@ class RowColumn(NamedTuple):
     parse_input: Parse | None = None
     beside: Literal["details", "out_of_vocabulary"] | None = None
     vocabulary: frozenset[str] | None = None
+    is_far_above_one: Callable[[str], bool] | None = None
 
     def statistics(
         self, outputs: Bytes, expected: bytes, first_line: int, inputs: Sequence[str] | None = None
@@ -73,7 +75,8 @@ class RowColumn(NamedTuple):
                 parse_as("expected", self.parse_answer, texts["expected"][place], error.line)
             raise
         of_lines: Any = sum(beside) if self.beside == "out_of_vocabulary" else beside
-        return LineStatistics(columns, **{self.beside or "details": of_lines})
+        far = 0 if self.is_far_above_one is None else sum(map(self.is_far_above_one, texts["output"]))
+        return LineStatistics(columns, far_above_one=far, **{self.beside or "details": of_lines})
 
 
 def parse_as(role: Role, parse: Parse, text: str, line: int) -> Any:

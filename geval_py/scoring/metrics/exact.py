@@ -10,11 +10,12 @@ import re
 from math import inf, log, log1p
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.wordprobs import NUMBER, REST, parse_entries
+from geval_py.reading.wordprobs import NUMBER, REST, parse_entries, parse_line
 from geval_py.scoring.kernel.reference import mixture_loss
 from geval_py.scoring.metrics.columns import parse_as, read_number
 from geval_py.text import strip_spaces
 
+_MAY_EXCEED_ONE = re.compile(r"(?:^|:)(?:-|\+?[1-9])|[0-9][eE]\+?[0-9]")
 _CLASS_LINE = re.compile(rf"{NUMBER.pattern}(?:\t.*)?", re.DOTALL)
 
 
@@ -29,6 +30,13 @@ def binary_loss(probability: float, number: float) -> tuple[float, float]:
 def is_class_line(text: str) -> bool:
     """Whether a line is one plain number, up to its first TAB."""
     return _CLASS_LINE.fullmatch(text) is not None
+
+
+def is_far_above_one(text: str) -> bool:
+    """Whether a line that a metric can read has numbers that are no probabilities, nor, of entries, logarithms."""
+    if not _MAY_EXCEED_ONE.search(text):  # reading it again takes as long as scoring it
+        return False
+    return parse_line(text.partition("\t")[0] if is_class_line(text) else text).is_far_above_one
 
 
 def class_or_entries(text: str, line: int) -> object:

@@ -76,7 +76,15 @@ def _of_sides(read: Callable[[bool, str, int], object]) -> partial[Metric]:
     return partial(_metric, parse=Partial(read, True), parse_answer=Partial(read, False))
 
 
-_words = partial(_metric, row=exact.word_loss, beside="out_of_vocabulary", is_of_words=True, needs_vocabulary=True)
+_probabilities: dict[str, Any] = {"is_far_above_one": exact.is_far_above_one}
+_words = partial(
+    _metric,
+    row=exact.word_loss,
+    beside="out_of_vocabulary",
+    is_of_words=True,
+    needs_vocabulary=True,
+    **_probabilities,
+)
 _entries = partial(_metric, has_entries=True, parse=distributions.listed_of)
 _norms = partial(_entries, parse_answer=distributions.norm_of, answers="shares")
 _tokens = partial(_metric, is_tokenised=True)
@@ -142,7 +150,7 @@ def _norm_loss(name: str, bits: int, weight: float, summary: str) -> Metric:
         Partial(distributions.buckets_of, bits, parse) for parse in (distributions.listed_of, distributions.norm_of)
     )
     row = Partial(distributions.norm_loss, bits, weight)
-    metric = _norms(name, row, CROSS_ENTROPY, summary, parse=line, parse_answer=norm)
+    metric = _norms(name, row, CROSS_ENTROPY, summary, parse=line, parse_answer=norm, **_probabilities)
     return metric._replace(parse=distributions.listed_of)  # the checker need not hash
 
 
@@ -172,7 +180,8 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     _words(name="Perplexity", measure=PERPLEXITY, summary="inverse of the likelihood of exact words of a vocabulary"),
     _words(name="CrossEntropy", measure=CROSS_ENTROPY, summary="mean loss of exact words of a vocabulary, in bits"),
     _metric("MacroAvg/Likelihood", exact.binary_loss, class_measure(LIKELIHOOD),
-            "mean of the likelihoods of the expected classes", parse_both=number_of, beside="details"),
+            "mean of the likelihoods of the expected classes", parse_both=number_of, beside="details",
+            **_probabilities),
     _metric("Accuracy", exact.miss, ACCURACY, "share of lines whose best guess is right", labels="one"),
     # Of distributions
     Family("Hit@", lambda first, name: _entries(
@@ -183,7 +192,7 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     _entries("ChoiceAccuracy", distributions.choice_miss, ACCURACY, "share of lines whose likeliest option is right",
              parse_input=distributions.options_of, needs_input=True, labels="one"),
     _entries("ChoiceLogLoss", distributions.choice_loss, LOG_LOSS, "mean loss of the right option, among the options",
-             parse_input=distributions.options_of, needs_input=True),
+             parse_input=distributions.options_of, needs_input=True, **_probabilities),
     Family("CrossEntropyToNormsHashed", lambda bits, name: _norm_loss(
         name, bits, 0.0, "mean loss of all answers, by their shares"), BITS, DEFAULT_BITS, may_be_left_out=True),
     Family("KullbackLeiblerHashed", lambda bits, name: _norm_loss(
@@ -194,7 +203,7 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     _entries("BrierScore", distributions.brier_score,
              error_measure(mean, "squared_distance", unit="squared probability", worst=2.0),
              "mean squared distance of all labels' probabilities", has_classes=True, labels="one",
-             needs_vocabulary=True),
+             needs_vocabulary=True, **_probabilities),
     # Of texts
     _tokens("BLEU", texts.bleu_row, sum_measure(texts.bleu, *_RIGHT_NGRAMS, "reference_words", *_NGRAMS),
             "GEval's precision of n-grams", answers="any", details=texts.bleu_details),
