@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
-from geval_py.cli.suggestions import option_meant
+from geval_py.cli.suggestions import OTHER_COMMANDS, option_meant
 from geval_py.cli.terminal import carry_out
 from geval_py.errors import UsageError
 from geval_py.reading import config, gap_columns
@@ -157,7 +157,8 @@ def unknown_subcommand(group: str, word: str | None = None) -> UsageError:
     there = f"the commands are {', '.join(names)}"
     if word is None:
         return UsageError(message=f"a command of geval {group} is missing\n  {there}")
-    meant = nearest(word, names)
+    known = OTHER_COMMANDS.get(word, "").removeprefix(f"geval {group} ")
+    meant = known if known in names else nearest(word, names)
     advice = "" if meant is None else f"did you mean {meant}? "
     return UsageError(message=f"there is no command `geval {group} {visible(word)}`\n  {advice}{there}")
 

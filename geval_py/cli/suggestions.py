@@ -36,7 +36,7 @@ SYNONYMS = {
         "--show-as-percentage": "percent percentage",
         "--test-name": "dataset split test test-set",
         "--threads": "cores jobs processes workers",
-        "--vocabulary": "vocab",
+        "--vocabulary": "limit_vocab_file vocab",
         "--word-shapes": "shapes",
         "--worst-features": "features worst",
     }.items()
@@ -62,6 +62,8 @@ OTHER_COMMANDS = {
         "geval check --fix": "fix",
         "geval compare": "significance versus",
         "geval completion": "completions",
+        "geval lm perplexity": "ppl query",
+        "geval lm train": "lmplz",
         "geval sample": "demo example",
         "geval submit": "push send upload",
     }.items()

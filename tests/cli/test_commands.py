@@ -295,6 +295,8 @@ MEANT = {
     "--min-freqency": "did you mean --min-frequency?",
     "--xyz": "geval --help shows the options",
     "lint": "did you mean geval check?",
+    "ppl": "did you mean geval lm perplexity?",
+    "lmplz": "did you mean geval lm train?",
     "evaluate": "did you mean geval, without a command?",
     "demo": "did you mean geval sample?",
     "serve": "did you mean geval board serve?",
