@@ -38,7 +38,7 @@ from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import named
 
 if TYPE_CHECKING:
-    from geval_py.modelling import predicting
+    from geval_py.modelling import word_search
 
 group(
     "lm",
@@ -336,12 +336,12 @@ def _figures(name: str, precision: int | None, unit: str = "") -> Column:
     return Column(name, unit=unit, alignment="right", write=write)
 
 
-def _opened(name: str) -> ngram_model.NgramModel | predicting.TextModel:
+def _opened(name: str) -> ngram_model.NgramModel | word_search.WordSearch:
     """Load n-grams, and note what they lack, or open another language model by its address, as for geval predict."""
     if re.match("(chat|gguf|hf|openai):", name) and not os.path.exists(name):
-        from geval_py.modelling import predicting  # which n-grams can do without
+        from geval_py.modelling import predicting, word_search  # which n-grams can do without
 
-        return predicting.TextModel(predicting.language_model(name))
+        return word_search.WordSearch(predicting.language_model(name), 1)
     model = ngram_model.NgramModel.load(name)
     if b"<unk>" in model.model.missing:
         terminal.note(f"{named(name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM")

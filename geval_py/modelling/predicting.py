@@ -11,7 +11,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -22,7 +21,6 @@ from geval_py.modelling import (
     language_models,
     masked_models,
     served_models,
-    texts,
     word_search,
 )
 from geval_py.reading import gap_columns
@@ -35,6 +33,7 @@ ENDINGS = {"gguf": "gguf", "arpa": "arpa"}
 MEANT = {  # the address in the place of one without its kind, by what stands before the colon
     "http": "openai:{0}", "https": "openai:{0}", "ollama": "openai:http://localhost:11434/v1#{1}",
     "huggingface": "hf:{1}", "vllm": "openai:http://localhost:8000/v1#{1}",
+    "anthropic": "chat:https://api.anthropic.com/v1#{1}",
 }  # fmt: skip
 DIGESTS = "_sha256"  # ends the names of what a journal knows by digests of its files
 FIRST_GAPS = 3  # a model that lists no word in any of them is at fault
@@ -159,8 +158,9 @@ def kind_of(address: str) -> Model:
     elif kind in MEANT:
         advice = f"did you mean `{visible(MEANT[kind].format(address, place))}`?"
     else:
-        near = "" if model else suggestion(kind, MODELS, "{}")
-        near = near or ("" if ":" in address else f"did you mean `hf:{visible(address)}`? ")
+        likely = "chat:http://localhost:11434/v1#" if ":" in address else "hf:"  # Ollama's models are NAME:TAG
+        near = suggestion(kind, MODELS, "{}") or f"did you mean `{likely}{visible(address)}`? "
+        near = "" if model else near
         advice = f"{near}a model is {', '.join(ADDRESSES)}"
     if model:
         raise UsageError(message=f"`{visible(address)}` names no model\n  {advice}")
@@ -197,22 +197,6 @@ def language_model(address: str, options: Options = DEFAULTS) -> word_search.Tok
             raise ModelError(message=f"{message}\n  geval predict takes it; choose a causal model here")
         return language_models.Causal(place, options.dtype, options.device)
     return served_models.Served(place, options.parallel, options.wait)
-
-
-@dataclass
-class TextModel:
-    """A language model over tokens as a model of the words of a text."""
-
-    model: word_search.TokenModel
-
-    def text_surprisals(self, texts: Iterable[str]) -> Iterator[list[float]]:
-        """Yield the surprisals of the words of each text."""
-        return map(self.surprisals, texts)
-
-    def surprisals(self, words: str | Iterable[str]) -> list[float]:
-        """Return the surprisal of each word of a text in bits; white space separates the words of a string."""
-        listed = [word.decode(errors="replace") for word in texts.line_of(words).split()]
-        return word_search.WordSearch(self.model, 1).surprisals(listed)
 
 
 # Lines

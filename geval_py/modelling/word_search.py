@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from geval_py.errors import ModelError
 from geval_py.modelling.baselines import leaving_a_rest, likeliest
 from geval_py.modelling.corpus import Doubles, Flags
+from geval_py.modelling.texts import line_of
 from geval_py.reading.items import Item
 from geval_py.reading.wordprobs import is_listable
 
@@ -199,6 +200,11 @@ class WordSearch:
                 share = math.exp(logs[begin:end].sum()) * masses[end, 0] / before
                 surprisals.append(-math.log2(max(share, MIN_SHARE)))
         return surprisals
+
+    def text_surprisals(self, texts: Iterable[str]) -> Iterator[list[float]]:
+        """Yield the surprisals of the words of each text, between which is white space of ASCII."""
+        for text in texts:
+            yield self.surprisals([word.decode(errors="replace") for word in line_of(text).split()])
 
     def _along(self, prefix: Sequence[int], tokens: Sequence[int]) -> tuple[Floats, Floats]:
         """Return the logarithm of each token's probability, and what follows before each and behind the last.

@@ -316,6 +316,10 @@ def test_an_arpa_file_predicts_by_the_left_context(here, geval):
     [
         ("", 2, "the following arguments are required: --model\n  geval predict --help shows the options"),
         ("--model gpt2", 2, f"there is no model `gpt2`\n  did you mean `hf:gpt2`? a model is {FORMS}"),
+        ("--model gemma3:270m", 2, "there is no model `gemma3:270m`\n  did you mean "
+         f"`chat:http://localhost:11434/v1#gemma3:270m`? a model is {FORMS}"),
+        ("--model anthropic:claude", 2, "there is no model `anthropic:claude`\n  did you mean "
+         "`chat:https://api.anthropic.com/v1#claude`?"),
         ("--model huggingface:gpt2", 2, "there is no model `huggingface:gpt2`\n  did you mean `hf:gpt2`?"),
         ("--model http://localhost:8000/v1#m", 2, "there is no model `http://localhost:8000/v1#m`\n  did you mean "
          "`openai:http://localhost:8000/v1#m`?"),

@@ -17,7 +17,6 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from geval_py.errors import MissingFileError, ModelError
 from geval_py.modelling import language_models, masked_models
 from geval_py.modelling.language_models import token_texts, uncased_note
-from geval_py.modelling.predicting import TextModel
 from geval_py.modelling.served_models import Served
 from geval_py.modelling.word_search import TokenModel, WordSearch
 from geval_py.reading.items import Item
@@ -455,7 +454,7 @@ def test_surprisals_are_those_of_wordsprobability(tiny_gpt2, monkeypatch):
     monkeypatch.setattr(theirs, "model_name", str(tiny_gpt2))
     monkeypatch.setattr(theirs, "tokenizer_cls", transformers.AutoTokenizer)
     nats = main.get_surprisal_per_word(" ".join(WORDS), "gpt2-small")["surprisal"].tolist()
-    ours = TextModel(language_models.Causal(str(tiny_gpt2))).surprisals(WORDS)
+    ours = WordSearch(language_models.Causal(str(tiny_gpt2)), 1).surprisals(WORDS)
     assert [bits * math.log(2) for bits in ours][1:] == pytest.approx(nats[1:], rel=1e-6)
 
 

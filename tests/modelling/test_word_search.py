@@ -226,7 +226,7 @@ def test_a_model_without_words_is_an_error(texts, size, message):
 
 def test_a_no_break_space_is_in_a_word():
     model = Markov(0, [*PIECES, "\xa0".encode()])
-    assert len(predicting.TextModel(model).surprisals("a\xa0b ab")) == 2
+    assert [len(bits) for bits in WordSearch(model, 1).text_surprisals(["a\xa0b ab", ""])] == [2, 0]
 
 
 class Words:
