@@ -311,7 +311,8 @@ def run_surprisal(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     if args.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm surprisal text.arpa other.txt")
-    ahead, behind = tee(_lines(args.text))
+    lines = (line for _, _, block in blocks_of_files([args.text]) for line in block[:-1].split(b"\n"))
+    ahead, behind = tee(lines)
     surprisals = _opened(args.model).text_surprisals(line.decode(errors="surrogateescape") for line in ahead)
     rows = (
         (number, position, word.decode(errors="replace"), bits)
@@ -325,10 +326,6 @@ def run_surprisal(args: argparse.Namespace) -> None:
         _figures("surprisal", args.precision, unit="bits"),
     ]
     terminal.show(ngram_model.WordListing(columns, rows), args)
-
-
-def _lines(path: str) -> Iterator[bytes]:
-    return (line for _, _, block in blocks_of_files([path]) for line in block[:-1].split(b"\n"))
 
 
 def _figures(name: str, precision: int | None, unit: str = "") -> Column:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -82,7 +81,7 @@ class Ngrams(_Fields):
         return np.where(keys[rows] == wanted, rows, -1).astype(np.int32)
 
 
-def key_of(contexts: Ids, words: Ids | np.int32) -> Longs:
+def key_of(contexts: Ids, words: Ids) -> Longs:
     """Pack contexts and words into numbers; negative ones for contexts that are not there."""
     return contexts.astype(np.int64) << 32 | words
 
@@ -112,8 +111,10 @@ class BackoffModel(_Fields):
 
     @cached_property
     def texts(self) -> Texts:
-        """The words as texts (:func:`texts_of`)."""
-        return texts_of(self.words)
+        """The words as texts; bytes that are not UTF-8 are surrogates, which encode to the same bytes."""
+        texts = np.empty(len(self.words), np.object_)
+        texts[:] = [word.decode(errors="surrogateescape") for word in self.words]
+        return texts
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -246,13 +247,6 @@ class BackoffModel(_Fields):
         probabilities = np.concatenate([seen.probabilities[kept], shares])
         chosen = most_probable(words, probabilities, size)
         return words[chosen], probabilities[chosen]
-
-
-def texts_of(words: Sequence[bytes]) -> Texts:
-    """Decode words into an array; bytes that are not UTF-8 are surrogates, which encode to the same bytes."""
-    texts = np.empty(len(words), np.object_)
-    texts[:] = [word.decode(errors="surrogateescape") for word in words]
-    return texts
 
 
 class Followers(NamedTuple):
