@@ -7,6 +7,7 @@ import json
 import os
 import re
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -202,7 +203,11 @@ def _write(
         return
     terminal.say(f"wrote {named(output)}")
     if not kind.learns and test.expected is not None:
-        score = evaluate(challenge, test.name, output=output).scores[0]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            score = evaluate(challenge, test.name, output=output).scores[0]
+        for warning in caught:
+            terminal.note(str(warning.message))
         terminal.say(f"{score.name} {fixed(score.value, 2)}")
 
 

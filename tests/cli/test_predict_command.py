@@ -300,6 +300,15 @@ def test_two_processes_do_not_write_the_same_journal(here, geval, address):
         )  # fmt: skip
 
 
+def test_what_scoring_warns_of_is_a_note(here, geval):
+    write_arpa(here, geval)
+    (here / "dev-0" / "expected.tsv").write_text("zebra\n" * len(LINES))
+    status, out, err = geval("predict", "-t", "dev-0", "--model", "arpa:m.arpa", "--words", "4")
+    assert (status, out.splitlines()[0]) == (0, "wrote `./dev-0/out-model=m,k=4.tsv`")
+    assert err.startswith("geval: note: `./dev-0/out-model=m,k=4.tsv`: PerplexityHashed is ")
+    assert "no guess at all would be better" in err
+
+
 def test_an_arpa_file_predicts_by_the_left_context(here, geval):
     write_arpa(here, geval)
     status, out, _ = geval("predict", "-t", "dev-0", "--model", "arpa:m.arpa", "--words", "4")
