@@ -55,9 +55,9 @@ class Finding:
     sample: int = 0
 
     @classmethod
-    def of_file(cls, message: str, *, count: int = 1, line: int = 0, token: str = "", fix: str = "") -> Finding:
+    def of_file(cls, message: str, *, count: int = 1, line: int = 0, token: str = "") -> Finding:
         """Return a finding of the file as a whole, or of the beginning of a ``line``."""
-        return cls(count, [Place(line, min(line, 1), token, message)], message, fix)
+        return cls(count, [Place(line, min(line, 1), token, message)], message)
 
     def problem(self, rule: Rule, output: CheckedOutput) -> Problem:
         """Return what is reported."""
@@ -78,14 +78,12 @@ def problems_of(output: CheckedOutput) -> list[Problem]:
     findings = {
         code: Finding(count, output.lines.places.get(code, ()))
         for code, count in output.lines.counts.items()
-        if code in RULES_BY_CODE and count
+        if code in RULES_BY_CODE
     }
     for judge in FILE_RULES:
         judge(output, findings)
     return [
-        findings[rule.code].problem(rule, output)
-        for rule in RULES
-        if rule.code in findings and rule.code in output.codes
+        findings[rule.code].problem(rule, output) for rule in RULES if rule.code in findings.keys() & output.codes
     ]
 
 
@@ -97,9 +95,7 @@ def _beginning(output: CheckedOutput, findings: Findings) -> None:
     target = output.target
     first = output.lines.texts[0].split("\t")[0] if output.lines.texts else ""
     if target.unread_header and first.casefold() == target.unread_header.casefold():
-        name = visible(target.unread_header)
-        message = f"the first line is the header's name, `{name}`, and is read as the first item"
-        findings["W215"] = Finding.of_file(message, line=1, token=first)
+        findings["W215"] = Finding.of_file(RULES_BY_CODE["W215"].summary, line=1, token=first)
 
 
 def _separators(output: CheckedOutput, findings: Findings) -> None:
@@ -156,8 +152,7 @@ def _mixed_scales(output: CheckedOutput, findings: Findings) -> None:
     counts, firsts = output.lines.counts, output.lines.firsts
     if len(firsts) == 2:
         rarer = min(firsts, key=lambda scale: (counts[scale], -firsts[scale]))
-        scales = (f"{counted(counts[scale], 'line')} of {scale}" for scale in ("probabilities", "logarithms"))
-        findings["W213"] = Finding.of_file(", ".join(scales), line=firsts[rarer])
+        findings["W213"] = Finding.of_file(RULES_BY_CODE["W213"].summary, line=firsts[rarer])
 
 
 def _tokens_of_language_models(output: CheckedOutput, findings: Findings) -> None:
@@ -188,10 +183,9 @@ def _first_lines(output: CheckedOutput, findings: Findings) -> None:
             if not is_worse or answers < word_checks.MIN_LINES or not findings.keys().isdisjoint(output.codes):
                 break
             message = f"{RULES_BY_CODE['W304'].summary}; {message}"
-        findings[code] = Finding.of_file(message, count=lines.lines, fix=fix)
-        if places:
-            sample = min(first.known, SAMPLED_LINES)
-            findings[code] = Finding(len(places), [Place(*place) for place in places], message, fix, sample)
+        shown = [Place(*place) for place in places or [(0, 0, "", message)]]
+        sample = min(first.known, SAMPLED_LINES) if places else 0
+        findings[code] = Finding(len(places) or lines.lines, shown, message, fix, sample)
 
 
 FILE_RULES = (

@@ -89,10 +89,11 @@ def other_line_numbers(first: Block, bits: int) -> str:
         )
 
     number = len(lines)
-    constant = {f"the seed {seed} on all lines": [seed] * number for seed in (0, 1, 42)}
+    seeds_of = {f"the seed {seed} on all lines": [seed] * number for seed in (0, 1, 42)}
+    seeds_of["line numbers from 0 on"] = [*range(number)]
     with suppress(MalformedLineError):
         right = loss(range(1, number + 1)) - number * log(2)
-        for name, seeds in {"line numbers from 0 on": range(number), **constant}.items():
+        for name, seeds in seeds_of.items():
             if loss(seeds) < right:
                 return f"the vectors fit {name}: the seed of the hash is the line's number, from 1 on"
     return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -111,7 +111,7 @@ def as_github(report: Report) -> str:
         return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
     commands = []
-    for problem in from_root(report).problems:
+    for problem in from_root(report.problems):
         rule, place = problem.rule, problem.places[0]
         properties = {
             "file": visible(problem.path),
@@ -144,7 +144,7 @@ def as_gitlab(report: Report) -> str:
 
     same: Counter[str] = Counter()
     entries = []
-    for problem in from_root(report).problems:
+    for problem in from_root(report.problems):
         code, path = problem.rule.code, visible(problem.path)
         for place in problem.places:
             text = f"{code} {visible(place.message)}"
@@ -171,8 +171,8 @@ FORMATS: dict[str, Callable[[Report], str]] = {
 }
 
 
-def from_root(report: Report) -> Report:
-    """Return a report with paths as GitHub and GitLab read them: with slashes, and from the root of the repository.
+def from_root(problems: Iterable[Problem]) -> list[Problem]:
+    """Return problems with paths as GitHub and GitLab read them: with slashes, from the root of the repository.
 
     A path outside of it, and any path where no variable names the root, only loses a `./` in front.
     """
@@ -184,8 +184,7 @@ def from_root(report: Report) -> Report:
             path = absolute.removeprefix(start)
         return path.replace(os.sep, "/").removeprefix("./")
 
-    problems = tuple(replace(problem, path=below(problem.path)) for problem in report.problems)
-    return replace(report, files=tuple(map(below, report.files)), problems=problems)
+    return [replace(problem, path=below(problem.path)) for problem in problems]
 
 
 def render(report: Report, name: str, *, colour: bool = False, width: int | None = None, links: bool = False) -> str:

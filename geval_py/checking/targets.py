@@ -122,7 +122,10 @@ def find_targets(
     if challenge is not None:
         _check_challenge(challenge, tests)
     for path in paths:
-        is_submission = not _is_test_set(path) if os.path.isdir(path) else is_archive(path) and os.path.isfile(path)
+        is_submission = is_archive(path) and os.path.isfile(path)
+        if os.path.isdir(path):  # also that of a test set, by its name or by its files
+            is_set = is_set_name(os.path.basename(os.path.abspath(path))) or holds_data(path)
+            is_submission = not is_set or bool(_test_sets(path))
         for target in (_submission_targets if is_submission else _output_targets)(path, challenge, tests):
             yield target if isinstance(target, Problem) else with_options(target._replace(lines=lines), metrics)
 
@@ -149,9 +152,8 @@ def _submission_targets(path: str, challenge: str | None, tests: Sequence[str]) 
                     missing = os.path.join(path, test, OUTPUT_FILE)
                     yield file_problem(RULES_BY_CODE["W107"], missing, "there is no output for this test set")
     except RejectedError as error:
-        reason = _one_line(error)
-        code = "E105" if reason.endswith(DAMAGED_ARCHIVE) else "E101"
-        yield file_problem(RULES_BY_CODE[code], path, reason.removesuffix(DAMAGED_ARCHIVE))
+        reason, is_damaged, _ = _one_line(error).partition(DAMAGED_ARCHIVE)
+        yield file_problem(RULES_BY_CODE["E105" if is_damaged else "E101"], path, reason)
 
 
 def _missing(path: str, error: DataError) -> Problem:
@@ -229,12 +231,6 @@ def _test_sets(challenge: str) -> list[str]:
     return sorted(names, key=lambda name: not name.startswith("test"))
 
 
-def _is_test_set(folder: str) -> bool:
-    """Whether a folder is that of a test set, by its name or by its files, and not a challenge or a submission."""
-    is_named = is_set_name(os.path.basename(os.path.abspath(folder)))
-    return (is_named or holds_data(folder)) and not _test_sets(folder)
-
-
 def _test_set_of(folder: str, challenge: str | None, test: str | None) -> tuple[str, str | None, str]:
     """Return the challenge and the test set that an output in a folder is for.
 
@@ -265,7 +261,8 @@ def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
         sets = sets_in(path)
         if not sets and not files.exists(os.path.join(path, config.CONFIG_FILE)):
             reason = f"it has no {config.CONFIG_FILE}, and no test set such as {DEV_SET}"
-            close = (path, os.pardir) if holds_data(path) else close
+            if holds_data(path):
+                close = path, os.pardir
     except UnreadableFileError as error:
         sets, reason = [], f"it cannot be read: {error.reason}"
         folder, name = os.path.split(os.path.normpath(path))
@@ -276,7 +273,7 @@ def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
         raise UsageError(message=f"`{visible(path)}` is no challenge: {reason}{advice}")
     for test in tests:
         if sets and not os.path.isdir(os.path.join(path, test)):
-            names = some_of(name for name in sets if not name.startswith(TRAINING_SET))
+            names = some_of(_test_sets(path))
             raise UsageError(message=f"`{visible(path)}` has no test set `{visible(test)}`\n  there are {names}")
 
 

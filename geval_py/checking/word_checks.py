@@ -195,23 +195,17 @@ def check_words(block: Block, target: Target, total: LineFindings) -> LineFindin
             if places.odd_character_in(lines.text(index)):
                 findings.add("W208", lines, index)
     if target.expected is not None and target.words_are_plain:
-        _check_answers(losses, lines, findings)
+        findings.counts["answers"] += len(lines.words)
+        findings.loss += fsum(losses[: len(lines.words)])
+        for index, word in enumerate(lines.words) if inf in losses else ():
+            if losses[index] == inf:
+                message = f"the expected word `{visible(shorten(word))}` has probability 0: the loss is infinite"
+                findings.add("W301", lines, index, 1, word, message)
     return findings
 
 
 def _with_flag(flags: Sequence[int], flag: int) -> list[int]:
     return [index for index, kind in enumerate(flags) if kind & flag]
-
-
-def _check_answers(losses: Sequence[float], lines: BlockLines, findings: LineFindings) -> None:
-    """Sum up the losses, and find expected words without mass (W301)."""
-    findings.counts["answers"] += len(lines.words)
-    findings.loss += fsum(losses[: len(lines.words)])
-    if inf in losses:
-        for index, word in enumerate(lines.words):
-            if losses[index] == inf:
-                message = f"the expected word `{visible(shorten(word))}` has probability 0: the loss is infinite"
-                findings.add("W301", lines, index, 1, word, message)
 
 
 # Tokens of language models, written as words

@@ -89,7 +89,7 @@ def test_a_test_set_that_the_challenge_has_not(folder, geval):
     assert geval("check", "pred.tsv", "--challenge", "real", "-t", "dve-0") == (
         2,
         "",
-        "geval: `real` has no test set `dve-0`\n  there are dev-0, test-A\n",
+        "geval: `real` has no test set `dve-0`\n  there are test-A, dev-0\n",
     )
 
 

@@ -295,7 +295,7 @@ def test_archives_are_checked_and_the_test_name_is_honoured(geval, deaf, tmp_pat
     assert geval("submit", str(tmp_path), "-t", "test-B", "--board", deaf) == (
         2,
         "",
-        f"geval: `{tmp_path}` has no test set `test-B`\n  there are dev-0, test-A\n",
+        f"geval: `{tmp_path}` has no test set `test-B`\n  there are test-A, dev-0\n",
     )
     assert geval("submit", str(tmp_path), "-t", "test-A", "--board", deaf)[0] == 0
     assert Deaf.sent == [f"/upload/{tmp_path.name}.zip?"]
