@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from geval_py.checking import word_checks
-from geval_py.checking.first_lines import faults_of_first_lines
+from geval_py.checking.first_lines import MIN_LINES, faults_of_first_lines, prefix_of, unknown_labels
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Rule
 from geval_py.checking.spelling import SAMPLED_LINES
 from geval_py.checking.targets import Target
@@ -164,6 +164,24 @@ def _tokens_of_language_models(output: CheckedOutput, findings: Findings) -> Non
                 findings[code] = Finding(len(places), places, sample=len(sample))
 
 
+def _beginnings_and_labels(output: CheckedOutput, findings: Findings) -> None:
+    """Find what begins each line, and no answer (W222), and labels that are no answers of any line (W303)."""
+    target, first = output.target, output.first_block
+    if first is None or output.lines.lines < MIN_LINES:
+        return
+    texts = output.lines.texts[:SAMPLED_LINES]
+    answers = str(first.expected, "utf-8", "replace").split("\n")[: first.known]
+    prefix = prefix_of(texts, are_comparable=bool(answers))
+    if prefix and not prefix_of(answers[:SAMPLED_LINES], are_comparable=True):
+        findings["W222"] = Finding.of_file(f"each line begins with {prefix}", count=output.lines.lines, line=1)
+    elif (
+        target.metric is not None
+        and "E117" not in findings
+        and (message := unknown_labels(target, target.metric, texts, answers))
+    ):
+        findings["W303"] = Finding.of_file(message, count=output.lines.lines, line=1)
+
+
 def _first_lines(output: CheckedOutput, findings: Findings) -> None:
     """Find what is wrong with the first lines and, without any problem, a score worse than that of `:1` (W304)."""
     target, first, lines = output.target, output.first_block, output.lines
@@ -195,6 +213,7 @@ FILE_RULES = (
     _numbers_far_above_one,
     _mixed_scales,
     _tokens_of_language_models,
+    _beginnings_and_labels,
     _first_lines,  # the last: W304 is of outputs without any other problem
 )
 

@@ -306,6 +306,12 @@ RULES = (
         "Leave special tokens out, and add their probability to the rest.",
     ),
     Rule(
+        "W222", "line-prefix", "each line begins with its number, an id or a `+`, which the answers do not",
+        "It is read as a part of the line: of its first word, of its label, or in place of its number. `grep -n`, "
+        "`cat -n`, a table's index, fairseq and `diff` write such beginnings.",
+        "Write the guess alone on each line: `cut -f2-` keeps what follows the first TAB.",
+    ),
+    Rule(
         "W223", "base-two", "the numbers look like logarithms to base 2",
         "GEval reads them as natural logarithms. The probabilities then sum to less than 1, and are divided by "
         "their sum. A vector of them can even have a better score than it should.",
@@ -339,6 +345,12 @@ RULES = (
         needs_answers=True,
     ),
     Rule(
+        "W303", "unknown-labels", "most lines have no label that occurs in the answers or in train",
+        "Labels are compared exactly: `Noun`, `LABEL_0` and `noun,` do not match `noun`. The rule compares the first "
+        "lines, if the labels are few.",
+        "Write labels as the answers do, and nothing else on a line.",
+    ),
+    Rule(
         "W304", "worse-than-no-guess", "the score is worse than with `:1` (no guess) on each line",
         "With 1024 buckets, `:1` has a loss of ln 1024 and a perplexity of 1024. The rule is checked only if there "
         "is no other problem.",
@@ -349,7 +361,8 @@ RULES = (
         "W305", "misplaced-lines", "the lines fit other answers than theirs",
         "The first 100 lines are compared with their answers and with those of other lines: shifted by up to three "
         "lines, in reverse order, in the order of 2, 4 or 8 workers. The rule is also broken by batches that repeat "
-        "the batch before, by one guess for all lines of a batch, and by lines that are the answers themselves.",
+        "the batch before, by one guess for all lines of a batch, by a second half that repeats the first, by lines "
+        "that are the answers themselves and, without answers too, by sorted lines.",
         "Write one line for each line of in.tsv, in the same order.",
         needs_answers=True,
     ),

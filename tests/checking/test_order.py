@@ -40,6 +40,9 @@ FAULTS = {
         for workers in (2, 4, 8)
     },
     "a batch twice": ([*RIGHT[:32], *RIGHT[16:32], *RIGHT[48:]], "lines 33 to 48 repeat the 16 lines before"),
+    "half twice": (RIGHT[:120] * 2, "lines 121 to 240 repeat the 120 lines before"),
+    "sorted": (sorted(RIGHT), "the lines are sorted"),
+    "sorted by its language": (sorted(RIGHT, key=str.lower), "the lines are sorted"),
     "one guess for a batch": (
         [RIGHT[n - n % 12] for n in range(LINES)],
         "every 12 lines have the same guess, as if the first of a batch was written for all",

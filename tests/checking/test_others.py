@@ -266,6 +266,69 @@ def test_a_few_numbers_that_are_no_probabilities_of_a_class(submission):
     assert problems(submission("LogLoss", "1.0000001\n0.2\n1.2\n0.1\n", "1\n0\n1\n0\n")) == {}
 
 
+TAGS, PLACES = ["noun", "verb", "verb", "noun"], range(20)
+TEXTS = [f"The dog number {place % 3} sleeps." for place in PLACES]
+PREFIXES = {  # metric, how a line is written, its answer, what each line begins with
+    "a number and a TAB": ("RMSE", lambda place, text: f"{place}\t{place % 7}.5", lambda place, text: f"{place % 7}.5", "its number"),
+    "a number and a comma": ("Accuracy", lambda place, text: f"{place + 1},{text}", None, "its number"),
+    "grep -n": ("LogLossHashed", lambda place, text: f"{place + 1}:dog:0.5 :0.5", lambda place, text: "dog", "its number"),
+    "a list": ("BLEU", lambda place, text: f"{place + 1}. {text}", None, "its number"),
+    "fairseq": ("BLEU", lambda place, text: f"H-{place * 7 % 20}\t{text}", None, "an id, such as `H-0`"),
+    "Kaldi": ("WER", lambda place, text: f"utt{place:03} {text}", None, "an id, such as `utt0`"),
+    "diff": ("LogLossHashed", lambda place, text: "+dog:0.5 :0.5", lambda place, text: "dog", "`+`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+def test_what_begins_each_line(submission, name):
+    metric, write, answer, what = PREFIXES[name]
+    answers = list(map(answer, PLACES, TEXTS)) if answer else TEXTS
+    written = list(map(write, PLACES, TEXTS))
+    found = problems(
+        submission(metric, "".join(f"{text}\n" for text in written), "".join(f"{text}\n" for text in answers))
+    )
+    assert found["W222"] == [(1, 1, "", f"each line begins with {what}")]
+
+
+@pytest.mark.parametrize("metric", ["BLEU", "Accuracy", "MAP", "RMSE"])
+def test_answers_that_begin_so_themselves(submission, metric):
+    lines = "".join(f"{place}\t{text}\n" for place, text in enumerate(TEXTS))
+    assert problems(submission(metric, lines, lines)) == {} or metric == "RMSE"
+    ids = "".join(f"d{place}\td{place + 1}\n" for place in PLACES)
+    assert metric == "RMSE" or problems(submission(metric, ids, ids)) == {}
+
+
+LABELS = {  # metric, line, its first label, and why it is none of the answers
+    "in another case": ("Macro-F1", str.capitalize, "Noun"),
+    "a class of a model": ("Accuracy", lambda tag: f"LABEL_{len(tag)}", "LABEL_4"),
+    "quotes": ("Macro-F1", lambda tag: f'"{tag}"', '"noun"'),
+    "a score beside it": ("MacroAvg/Accuracy", lambda tag: f"{tag}\t0.93", "noun\\t0.93"),
+    "percentages": ("MultiLabel-F1", lambda tag: f"{tag}:75", "noun:75"),
+    "tags in lower case": ("TokenAccuracy", lambda tag: f"{tag[0]}/X", "n/X"),
+    "other names": ("BrierScore", lambda tag: f"{tag}s:0.9 :0.1", "nouns"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_that_never_occur(submission, name):
+    metric, write, label = LABELS[name]
+    output = "".join(f"{write(tag)}\n" for tag in TAGS * 5)
+    answers = "".join(f"{tag}\n" for tag in TAGS * 5)
+    message = f"20 of the first 20 lines have no label of the answers: `{label}` is none of noun, verb"
+    assert problems(submission(metric, output, train=answers))["W303"] == [(1, 1, "", message)]
+    assert problems(submission(metric, output, answers))["W303"] == [(1, 1, "", message)]
+
+
+def test_labels_that_may_be_right(submission):
+    answers = "".join(f"{tag}\n" for tag in TAGS * 5)
+    names = "".join(f"name {place}\n" for place in PLACES)
+    assert problems(submission("Macro-F1", answers, answers)) == {}
+    assert problems(submission("Accuracy", names.upper(), names)) == {}  # not of few labels
+    assert problems(submission("Accuracy", "0.7\n" * 20, "1\n0\n" * 10)) == {}
+    assert problems(submission("Fuzzy/MultiLabel-F1", answers.replace("n", "m"), answers)) == {}
+    assert problems(submission("Macro-F1:l", answers.upper(), answers)) == {}
+
+
 def test_of_suggestions_only_the_order_counts(submission):
     assert set(problems(submission("Hit@3", "soon:3 then:2 there:1\n", "soon\n"))) == {"W201"}
 
