@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 INTERNAL = (
     "explaining.comparison.System",
     "explaining.derived.Derived",
+    "modelling.backoff.BackoffModel",
     "reading.config.Task",
     "reading.files.File",
     "reading.items.ItemColumns",
