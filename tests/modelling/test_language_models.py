@@ -308,7 +308,7 @@ def test_a_model_that_cannot_predict_words_is_an_error(make, message, tmp_path, 
     status, out, err = geval("predict", "-t", "dev-0", "--model", f"hf:{folder}", "--words", "30")
     assert (status, out) == (1, "")
     assert err.startswith("geval: " + message.format(f"`{folder}`"))
-    assert sorted(path.name for path in (tmp_path / "dev-0").iterdir()) == ["expected.tsv", "in.tsv"]
+    assert sorted(path.name for path in (tmp_path / "dev-0").iterdir()) == ["in.tsv"]
 
 
 def few_letters_fewer(folder):
@@ -709,7 +709,6 @@ def write_challenge(folder, monkeypatch):
     (folder / "dev-0").mkdir()
     long = " ".join(TEXT.split()[:700])
     (folder / "dev-0" / "in.tsv").write_text(f"the schooner\tHarbor\n{long}\t{long}\n\tof corn\n")
-    (folder / "dev-0" / "expected.tsv").write_text("left\ncargo\nload\n")
 
 
 @pytest.mark.long
