@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from geval_py.checking import word_checks
-from geval_py.checking.first_lines import MIN_LINES, faults_of_first_lines, prefix_of, unknown_labels
+from geval_py.checking.first_lines import faults_of_first_lines, prefix_of, unknown_labels
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Rule
 from geval_py.checking.spelling import SAMPLED_LINES
 from geval_py.checking.targets import Target
@@ -164,11 +164,9 @@ def _tokens_of_language_models(output: CheckedOutput, findings: Findings) -> Non
                 findings[code] = Finding(len(places), places, sample=len(sample))
 
 
-def _beginnings_and_labels(output: CheckedOutput, findings: Findings) -> None:
+def _beginnings_and_labels(output: CheckedOutput, findings: Findings, first: Block) -> None:
     """Find what begins each line, and no answer (W222), and labels that are no answers of any line (W303)."""
-    target, first = output.target, output.first_block
-    if first is None or output.lines.lines < MIN_LINES:
-        return
+    target = output.target
     texts = output.lines.texts[:SAMPLED_LINES]
     answers = str(first.expected, "utf-8", "replace").split("\n")[: first.known]
     prefix = prefix_of(texts, are_comparable=bool(answers))
@@ -189,6 +187,7 @@ def _first_lines(output: CheckedOutput, findings: Findings) -> None:
         return
     if not any(RULES_BY_CODE[code].needs_answers for code in output.codes):  # a board's time must not depend on them
         first = first._replace(expected=b"", known=0)
+    _beginnings_and_labels(output, findings, first)
     bits = target.bits if target.is_of_words else None
     are_comparable = target.words_are_plain and lines.lines == target.lines
     answers = lines.counts["answers"]
@@ -213,7 +212,6 @@ FILE_RULES = (
     _numbers_far_above_one,
     _mixed_scales,
     _tokens_of_language_models,
-    _beginnings_and_labels,
     _first_lines,  # the last: W304 is of outputs without any other problem
 )
 

@@ -121,11 +121,13 @@ def prefix_of(texts: Sequence[str], *, are_comparable: bool) -> str:
 
     Ids, such as `H-3` and a TAB, are looked for only in lines that ``are_comparable`` with others, which have none.
     """
-    if texts and all(re.match(r"\+[^\d\s:]", text) for text in texts):
+    if len(texts) < MIN_LINES:
+        return ""
+    if all(re.match(r"\+[^\d\s:]", text) for text in texts):
         return "`+`"
     matches = list(map(_NUMBERED.match, texts))
     numbered = [(found[1], found[3], int(found[2])) for found in matches if found]
-    if len(numbered) < max(MIN_LINES, len(texts)) or len({numbers[:2] for numbers in numbered}) > 1:
+    if len(numbered) < len(texts) or len({numbers[:2] for numbers in numbered}) > 1:
         return ""
     (letters, separator, first), numbers = numbered[0], [number for *_, number in numbered]
     if letters:

@@ -404,7 +404,7 @@ def select_rules(
     selected, or an unreadable file would pass. Raises UsageError.
 
     >>> sorted(select_rules(["no-guess", "w3"], ignore=["E106", "W304"]))
-    ['E101', 'E105', 'E106', 'E108', 'W214', 'W301', 'W302', 'W305', 'W306']
+    ['E101', 'E105', 'E106', 'E108', 'W214', 'W301', 'W302', 'W303', 'W305', 'W306']
     """
 
     def codes_of(names: Iterable[str]) -> Iterator[str]:

@@ -319,6 +319,12 @@ def test_labels_that_never_occur(submission, name):
     assert problems(submission(metric, output, answers))["W303"] == [(1, 1, "", message)]
 
 
+def test_hidden_answers_are_not_told(submission):
+    """As on a board, which selects no rule that needs answers."""
+    path = submission("Macro-F1", "Noun\n" * 20, "noun\nverb\n" * 10)
+    assert check(path, rules=["W222", "W303"]).problems == ()
+
+
 def test_labels_that_may_be_right(submission):
     answers = "".join(f"{tag}\n" for tag in TAGS * 5)
     names = "".join(f"name {place}\n" for place in PLACES)
