@@ -20,9 +20,8 @@ def find_submitter(connection: Connection, name: str) -> Row[Any] | None:
 
 def submitter_id(connection: Connection, name: str) -> int:
     """Return the id of the submitter with a name, who is added if there is none."""
-    submitter = find_submitter(connection, name)
     new = insert(submitters).values(key=casefolded(name), name=name).returning(Submitters.id)
-    return int(connection.execute(new).scalar_one() if submitter is None else submitter.id)
+    return team_id(connection, name) or int(connection.execute(new).scalar_one())
 
 
 def team_id(connection: Connection, name: str) -> int | None:

@@ -275,8 +275,11 @@ async def failed(request: Request, error: Exception) -> Response:
         return JSONResponse({"error": reason}, status)
     if status == 401:
         return RedirectResponse(f"{server.path}/sign-in", 303)
+    typed = getattr(request.state, "typed", {})
     try:
-        return await run_in_threadpool(server.page, "failure", "That did not work", status, reason=reason)
+        return await run_in_threadpool(
+            server.page, "failure", "That did not work", status, reason=reason, typed=typed
+        )
     except GevalError:  # without its settings, a board has no pages
         return PlainTextResponse(f"{reason}\n", status)
 

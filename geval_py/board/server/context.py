@@ -279,7 +279,8 @@ def visited(
     async def endpoint(request: Request) -> Response:
         server = server_of(request)
         account = await run_in_threadpool(server.require, request, role=role, scope=scope)
-        form = defaultdict(str, (await read_form(request) if changes else {}) | request.path_params)
+        request.state.typed = await read_form(request) if changes else {}  # which is shown again after an error
+        form = defaultdict(str, request.state.typed | request.path_params)
         if asks and form["sure"] != "yes":
             raise UsageError(message="check the box beside the button, to confirm what you change")
 

@@ -25,7 +25,6 @@ from geval_py.board.site.pages import Pages, pages
 from geval_py.board.site.view import view_on
 from geval_py.errors import ConfigError, GevalError, MissingFileError, UsageError
 from geval_py.reading import challenge
-from geval_py.tables.numbers import counted
 
 RETRY_SECONDS = 1  # until a board that could not be opened is tried again
 LOOK_SECONDS = 0.1  # between two looks for changes, as long as many ask
@@ -35,11 +34,10 @@ LOG = logging.getLogger("geval")
 
 
 class Fault(NamedTuple):
-    """What is wrong with a part of a board: the error, a sentence for anybody, and how often it came."""
+    """What is wrong with a part of a board: the error, and a sentence for anybody."""
 
     error: str
     sentence: str
-    failures: int
 
 
 class Site(NamedTuple):
@@ -76,7 +74,6 @@ class LiveBoard:
         self.faults: dict[str, Fault] = {}
         self._path = os.path.join(folder, SETTINGS_FILE)
         self._stamp: object = None  # of the settings that hold
-        self._failed: object = None  # of those that were tried last, and could not be read
         self._board: Board | None = None
         self._retry_at = self._rest_until = 0.0
         self._state: SiteState = ()
@@ -88,12 +85,12 @@ class LiveBoard:
         """Return the board with the settings of now; raises GevalError if it could not be opened yet."""
         stamp = _stamp(self._path)
         is_new = stamp != self._stamp or "settings" in self.faults
-        if is_new and (stamp != self._failed or time.monotonic() >= self._retry_at):
+        if is_new and time.monotonic() >= self._retry_at:
             try:
                 with self.watched("settings"):
                     self._board, self._stamp = Board.open(self.folder), stamp
             except GevalError:
-                self._failed, self._retry_at = stamp, time.monotonic() + RETRY_SECONDS
+                self._retry_at = time.monotonic() + RETRY_SECONDS
         if self._board is None:
             raise UsageError(message=self.trouble)
         return self._board
@@ -105,19 +102,17 @@ class LiveBoard:
 
     @contextmanager
     def watched(self, part: str) -> Iterator[None]:
-        """Log the first error of a block, and count those that follow until the block succeeds again."""
+        """Log the first error of a block, and that the block succeeds again."""
         try:
             yield
         except GevalError as error:
             sentence = next(sentence for kind, sentence in SENTENCES.items() if isinstance(error, kind))
-            failures = self.faults[part].failures + 1 if part in self.faults else 1
-            self.faults[part] = Fault(str(error), sentence, failures)
-            if failures == 1:
+            if part not in self.faults:
                 LOG.error("geval: %s: %s", self.folder, error)
+            self.faults[part] = Fault(str(error), sentence)
             raise
-        if fault := self.faults.pop(part, None):
-            again = f"its {part} can be used again, after {counted(fault.failures, 'failure')}"
-            LOG.warning("geval: note: %s: %s", self.folder, again)
+        if self.faults.pop(part, None):
+            LOG.warning("geval: note: %s: its %s can be used again", self.folder, part)
 
     async def state(self, now: datetime) -> SiteState:
         """Return the state of now or, in the same phase, that of a moment ago; raises GevalError."""

@@ -21,7 +21,7 @@ from geval_py.board.server.app import application
 from geval_py.board.server.context import ServerContext
 from geval_py.board.server.worker import Worker
 
-live.LOOK_SECONDS = 0  # a test sees a change at once
+live.LOOK_SECONDS = live.RETRY_SECONDS = 0  # a test sees a change at once
 ADDRESS = "http://board.test"
 OWN = {"Sec-Fetch-Site": "same-origin"}
 

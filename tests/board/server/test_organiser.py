@@ -305,6 +305,17 @@ def test_a_team_withdraws_nothing_that_shows_or_decides_more(served, old, new, r
     assert reason.format(code) in answer.text
 
 
+def test_what_was_written_is_shown_again_after_an_error(served, organiser):
+    answer = organiser.post(f"{HOME}/extend", data={"team": "<b>Team", "reason": "ill & away", "sure": "yes"})
+    assert (answer.status_code, "there is no team" in answer.text) == (422, True)
+    written = {"team": "&lt;b&gt;Team", "reason": "ill &amp; away"}
+    areas = [
+        f'<label for="{name}">{name}</label><br><textarea id="{name}" rows="3" cols="60" readonly>{text}</textarea>'
+        for name, text in written.items()
+    ]
+    assert ([area in answer.text for area in areas], answer.text.count("<textarea")) == ([True, True], 2)
+
+
 def test_announcements_on_the_command_line(served, geval):
     folder = served.board.folder
     assert geval("board", "announce", folder, "test-B opens on Monday") == (0, "1\n", "")

@@ -79,7 +79,7 @@ def test_a_board_with_an_error_in_its_settings_stops_no_other(folder, tmp_path, 
     path.write_text(text, encoding="utf-8")
     time.sleep(live.RETRY_SECONDS)
     assert browser.get("/course/gap/").status_code == 200
-    assert caplog.messages[-1].startswith(f"geval: note: {folder}/gap: its settings can be used again, after ")
+    assert caplog.messages[-1] == f"geval: note: {folder}/gap: its settings can be used again"
     assert browser.get("/course/healthz").json()["status"] == "fine"
 
 
@@ -96,7 +96,7 @@ def test_a_board_whose_database_is_gone_stops_no_other(several, caplog):
         os.rename(f"{several.folder}.away", moved)
         assert browser.get("/course/gap/").status_code == 200
     assert len(caplog.messages) == 2
-    assert caplog.messages[-1].endswith("its database can be used again, after 4 failures")
+    assert caplog.messages[-1].endswith("its database can be used again")
 
 
 def test_a_board_that_is_moved_away_and_back_can_be_used_again(several):
