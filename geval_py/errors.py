@@ -66,13 +66,16 @@ def _with_arguments(text: str, arguments: tuple[str, ...], call: Callable[[str],
     return f"{text} {' or '.join(map(call, arguments))}" if arguments else text
 
 
-class UsageError(GevalError):
+class UsageError(GevalError, kw_only=False):
     """The command line or a call's arguments are wrong. Changing one of ``arguments`` corrects the call."""
 
     message: str
     arguments: tuple[str, ...] = ()
 
     exit_status = 2
+
+    def __init__(self, message: str, **values: Any) -> None:
+        super().__init__(message=message, **values)
 
     def __str__(self) -> str:
         return self.sentence("{}=…".format)

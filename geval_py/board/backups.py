@@ -187,7 +187,7 @@ def restore(file: str, folder: str, *, database: str | None = None) -> list[stor
     """
     folder = os.path.abspath(folder)
     if os.path.lexists(folder):
-        raise UsageError(message=f"{named(folder)} is there already, and is left as it is\n  name another")
+        raise UsageError(f"{named(folder)} is there already, and is left as it is\n  name another")
     os.makedirs(os.path.dirname(folder), exist_ok=True)
     with TemporaryDirectory(prefix=".geval-board-restore-", dir=os.path.dirname(folder)) as place:
         new = os.path.join(place, "new")
@@ -199,7 +199,7 @@ def restore(file: str, folder: str, *, database: str | None = None) -> list[stor
         if "://" in target and not boards:
             _move_rows(new, target)
         elif database:
-            raise UsageError(message="--database needs the URL of a PostgreSQL database, and a backup of one board")
+            raise UsageError("--database needs the URL of a PostgreSQL database, and a backup of one board")
         if database:
             settings = Path(new, store.SETTINGS_FILE)
             settings.write_text(with_values(read_text(str(settings)), {"database": database}), encoding="utf-8")

@@ -85,8 +85,7 @@ def references_of(settings: BoardSettings) -> References:
 def _parts(settings: BoardSettings, test: Test, metric: str) -> Iterator[str]:
     task = Challenge.open(settings.challenge).task.replace(alt_metrics=(metric,), test_name=test.name)
     if task.selector is not None:
-        message = "config.txt has --selector: a board cannot score parts of JSON lines"
-        raise UsageError(message=message)
+        raise UsageError("config.txt has --selector: a board cannot score parts of JSON lines")
     expected = expected_of(settings.challenge, settings.answers, test.name)
     split = splits.locate(task.replace(expected_file=expected, out_files=(expected,)))
     yield f"expected:{lines.sha256_of(split.expected)}"

@@ -122,7 +122,7 @@ def run_submit(args: argparse.Namespace) -> int:
     is_output = not (os.path.isdir(path) or is_archive(path))
     if is_output:
         if problem := upload_name_problem(os.path.basename(path)):
-            raise UsageError(message=problem)
+            raise UsageError(problem)
         query["test"] = args.test_name or os.path.basename(os.path.dirname(os.path.abspath(path)))
     if not (args.no_check or args.trial) and _has_errors(path, args.challenge, tests):
         terminal.complain("Nothing was sent, because the board would reject it\n  --no-check sends it anyway")
@@ -180,11 +180,10 @@ def _token(path: str | None) -> str:
     if path is not None:
         with naming(path), open(path, encoding="ascii", errors="replace") as file:
             if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
-                raise UsageError(message=f"others can read the token in {named(path)}\n  chmod 600 {path}")
+                raise UsageError(f"others can read the token in {named(path)}\n  chmod 600 {path}")
             token = file.read()
     if not re.fullmatch("[!-~]+", token := token.strip()):
-        message = f"the token is missing\n  set {TOKEN_VARIABLE}, or name a file with --token-file"
-        raise UsageError(message=message)
+        raise UsageError(f"the token is missing\n  set {TOKEN_VARIABLE}, or name a file with --token-file")
     return token
 
 

@@ -154,11 +154,13 @@ def engine_at(place: str) -> Engine:
             url = url.set(drivername="postgresql+psycopg")
         return _engine(url)
     except ModuleNotFoundError as error:
-        message = f"the board's database needs {error.name} from the extra postgresql: {installs('postgresql')}"
-        raise UsageError(message=message) from error
+        raise UsageError(
+            f"the board's database needs {error.name} from the extra postgresql: {installs('postgresql')}"
+        ) from error
     except (ArgumentError, ValueError):  # it is not shown, as it may hold a password
-        message = "the board's database is neither a file nor a URL such as postgresql://user@host/name"
-        raise UsageError(message=message) from None
+        raise UsageError(
+            "the board's database is neither a file nor a URL such as postgresql://user@host/name"
+        ) from None
 
 
 @lru_cache(maxsize=64)
@@ -200,12 +202,13 @@ def check_schema(engine: Engine) -> None:
     if version is None:
         raise StoreError(path=_shown(engine.url), reason="it contains no board")
     if version > SCHEMA_VERSION:
-        message = f"the board's database was made by a newer geval-py (schema {visible(version)})\n  upgrade geval-py"
-        raise UsageError(message=message)
+        raise UsageError(
+            f"the board's database was made by a newer geval-py (schema {visible(version)})\n  upgrade geval-py"
+        )
     if version < SCHEMA_VERSION:
         message = f"the board's database was made by an older geval-py (schema {visible(version)})"
         hint = f"the commit {LAST_COMMIT} of geval-py can show it, and write its tables as CSV"
-        raise UsageError(message=f"{message}\n  {hint}")
+        raise UsageError(f"{message}\n  {hint}")
 
 
 def create_tables(engine: Engine) -> None:

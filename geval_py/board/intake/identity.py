@@ -168,9 +168,9 @@ def parse_address(source: str) -> Address:
     parts = _ADDRESS.fullmatch(source)
     if parts is None or not source.isprintable():
         form = "not the address of a branch: write git+URL@BRANCH, such as git+https://example.org/anna/gap.git@main"
-        raise UsageError(message=f"{form}\n  in a login write %40 for @, %2F for / and %3A for :")
+        raise UsageError(f"{form}\n  in a login write %40 for @, %2F for / and %3A for :")
     if not _BRANCH.fullmatch(parts["branch"]):
-        raise UsageError(message=f"`{visible(parts['branch'])}` is not the name of a branch")
+        raise UsageError(f"`{visible(parts['branch'])}` is not the name of a branch")
     user = f"{parts['user']}@" if parts["user"] and parts["scheme"].lower() == "ssh" else ""
     place = user + parts["host"] + parts["path"]
     return Address(
@@ -187,8 +187,7 @@ def address_of(source: str, transports: Sequence[str]) -> Address:
     address = parse_address(source)
     if address.transport not in transports:
         allowed = ", ".join(transports) or "none"
-        message = f"board.yaml does not allow git to fetch by {address.transport}; `transports` are {allowed}"
-        raise UsageError(message=message)
+        raise UsageError(f"board.yaml does not allow git to fetch by {address.transport}; `transports` are {allowed}")
     return address
 
 
@@ -198,12 +197,13 @@ def check_source(source: str, transports: Sequence[str]) -> None:
         address_of(source, transports)
     elif not os.path.exists(source):
         if _LIKE_ADDRESS.match(source):
-            raise UsageError(message="an address alone is not a submission: write git+URL@BRANCH for a branch")
+            raise UsageError("an address alone is not a submission: write git+URL@BRANCH for a branch")
         raise MissingFileError(what="No submission", path=source)
     elif not (os.path.isdir(source) or (is_archive(source) and os.path.isfile(source))):
         kinds = ", ".join(ARCHIVES)
-        message = f"`{visible(source)}` is not a submission: give a folder, an archive ({kinds}) or git+URL@BRANCH"
-        raise UsageError(message=message)
+        raise UsageError(
+            f"`{visible(source)}` is not a submission: give a folder, an archive ({kinds}) or git+URL@BRANCH"
+        )
 
 
 def is_archive(path: str) -> bool:

@@ -227,8 +227,9 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
             if isinstance(error, ValueError | LookupError | OverflowError):  # of Python, about a header
                 reason = "a header in it is malformed"
             kind = "tar" if is_tar else "zip"
-            what = f"it is not a {kind} archive, or is damaged: {visible(reason)}{DAMAGED_ARCHIVE}"
-            raise RejectedError(what) from error
+            raise RejectedError(
+                f"it is not a {kind} archive, or is damaged: {visible(reason)}{DAMAGED_ARCHIVE}"
+            ) from error
 
     def members(wanted: Wanted) -> Iterator[tuple[str, Read]]:
         seen: set[str] = set()

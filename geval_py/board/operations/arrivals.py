@@ -34,7 +34,7 @@ MomentOf: TypeAlias = "Callable[[str], tuple[datetime, str]]"  # of a path: when
 def past(at: datetime, now: datetime) -> datetime:
     """Return the moment ``at`` which something arrived; raises UsageError if it is in the future."""
     if at > now:
-        raise UsageError(message=f"the arrival time {moment_text(at)} is in the future: it is {moment_text(now)}")
+        raise UsageError(f"the arrival time {moment_text(at)} is in the future: it is {moment_text(now)}")
     return at
 
 
@@ -68,10 +68,10 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
             return now, NOW
         arrived = f"`{visible(name)}` arrived at {moment_text(moment)}, {WAYS[by]}"
         if moment > now:
-            raise UsageError(message=f"{arrived}, but it is {moment_text(now)}")
+            raise UsageError(f"{arrived}, but it is {moment_text(now)}")
         if moment < created:
             reason = f"{arrived}, before the board was made, at {moment_text(created)}"
-            raise UsageError(message=f"{reason}\n  if that is right, add it with geval board add --at")
+            raise UsageError(f"{reason}\n  if that is right, add it with geval board add --at")
         return moment, by
 
     return arrival_of
@@ -83,7 +83,7 @@ def read_manifest(path: str) -> dict[str, datetime]:
     Raises UsageError for a link, UnreadableFileError, and ConfigError with all errors and their lines.
     """
     if os.path.islink(path):
-        raise UsageError(message=f"{named(path)} is a link; links are not followed")
+        raise UsageError(f"{named(path)} is a link; links are not followed")
     if not os.path.exists(path):
         return {}
     problems: list[str] = []

@@ -45,10 +45,10 @@ def create(
     """
     folder, place = os.fspath(folder), os.path.join(os.fspath(folder), SETTINGS_FILE)
     if os.path.lexists(place):
-        raise UsageError(message=f"{named(place)} is a board already\n  edit it, or name another folder")
+        raise UsageError(f"{named(place)} is a board already\n  edit it, or name another folder")
     if re.match(r"[^/]*://([^/@]*:[^/@]*@|.*[?&]password=)", database or ""):
         message = "the password of the database would stand in board.yaml"
-        raise UsageError(message=f"{message}\n  set {DATABASE_VARIABLE} to this address, and leave out --database")
+        raise UsageError(f"{message}\n  set {DATABASE_VARIABLE} to this address, and leave out --database")
     opened = Challenge.open(challenge)
     answering = opened.path if answers is None else os.fspath(answers)
     schemes = opened.schemes()

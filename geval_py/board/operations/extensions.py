@@ -64,30 +64,28 @@ def extend(
     current = settings.phase_of(now)
     phase = phase or (names[-1] if current == AFTER else current)
     if phase not in names:
-        raise UsageError(message=f"the board has no phase `{visible(phase)}`\n  it has {visible(', '.join(names))}")
+        raise UsageError(f"the board has no phase `{visible(phase)}`\n  it has {visible(', '.join(names))}")
     if not 0 <= more <= MAX_MORE:
-        raise UsageError(message=f"a team may have 0 to {MAX_MORE} more submissions a day, not {more}")
+        raise UsageError(f"a team may have 0 to {MAX_MORE} more submissions a day, not {more}")
     if not reason.strip():
-        raise UsageError(message="an extension needs a reason, which `geval board status` shows")
+        raise UsageError("an extension needs a reason, which `geval board status` shows")
     if until is not None:
         if not settings.phases:
-            raise UsageError(message="the board has no deadline that could be later")
+            raise UsageError("the board has no deadline that could be later")
         own, following = bounds(settings, phase)[1], settings.phase_names[names.index(phase) + 1]
         if not own < until < bounds(settings, following)[1]:
             end = "" if following == AFTER else f" and before that of {visible(following)}"
-            raise UsageError(message=f"the deadline must be later than {moment_text(own)}{end}")
+            raise UsageError(f"the deadline must be later than {moment_text(own)}{end}")
         in_phase = settings.in_phase(phase)
         shown = [test.name for test in in_phase.tests if in_phase.is_decided(test, phase, max(now, own + TICK))]
         if shown and not confirmed:
             public = f"the private scores of {visible(', '.join(shown))} are shown from {moment_text(own)} on"
-            raise UsageError(
-                message=f"{public}, so the team may use them\n  to extend its deadline anyway, confirm (--yes)"
-            )
+            raise UsageError(f"{public}, so the team may use them\n  to extend its deadline anyway, confirm (--yes)")
     with accounts_of(board).reading() as people:
         teams = [*submitter_names(connection), *teams_of(people)]
     names = [name for name in teams if casefolded(name) == casefolded(team)]
     if not names:
-        raise UsageError(message=f"there is no team `{visible(team)}`")
+        raise UsageError(f"there is no team `{visible(team)}`")
     key = {"submitter_id": submitter_id(connection, names[0]), "phase": phase}
     connection.execute(delete(exceptions).where(*(exceptions.c[name] == value for name, value in key.items())))
     if until or more:

@@ -32,10 +32,10 @@ def announce(connection: Connection, board: Board, text: str, now: datetime, *, 
     """
     text = text.strip()
     if not text or len(text) > MAX_ANNOUNCEMENT_LENGTH:
-        raise UsageError(message=f"an announcement must have 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
+        raise UsageError(f"an announcement must have 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
     if mail:
         if board.settings.server.mail is None:
-            raise UsageError(message="the board sends no mail\n  set `mail` of `server` in board.yaml")
+            raise UsageError("the board sends no mail\n  set `mail` of `server` in board.yaml")
         with accounts_of(board).reading() as people:
             members = all_accounts(people)
         for member in members:
@@ -47,7 +47,7 @@ def announce(connection: Connection, board: Board, text: str, now: datetime, *, 
 def take_back(connection: Connection, number: int) -> None:
     """Remove an announcement; raises UsageError if there is none with this number."""
     if not connection.execute(delete(announcements).where(announcements.c.id == number)).rowcount:
-        raise UsageError(message=f"there is no announcement {number}")
+        raise UsageError(f"there is no announcement {number}")
 
 
 def tell_of_upload(connection: Connection, settings: BoardSettings, upload: Any, now: datetime) -> None:

@@ -125,7 +125,7 @@ def prepare(board: Board, attempt: Attempt, references: References, place: str) 
         submitter = find_submitter(connection, name)
         if attempt.submitter is None and submitter is not None and submitter.name != name:
             similar = visible(submitter.name)
-            raise UsageError(message=f"`{visible(name)}` is written like the submitter `{similar}`; rename it")
+            raise UsageError(f"`{visible(name)}` is written like the submitter `{similar}`; rename it")
         settings = team_settings(connection, board.settings, submitter and int(submitter.id))
     result = process_source(attempt.source, place, settings.at(attempt.arrived), settings.metrics)
     if refusal and result.state == SCORED:

@@ -162,7 +162,7 @@ def scan(
 
 def _check_no_link(source: str) -> None:
     if os.path.islink(source):
-        raise UsageError(message=f"`{visible(os.path.basename(source))}` is a link; links are not followed")
+        raise UsageError(f"`{visible(os.path.basename(source))}` is a link; links are not followed")
 
 
 def _store_path(connection: Connection, board: Board, attempt: Attempt, now: datetime) -> Receipt:
@@ -196,12 +196,12 @@ def withdraw(
     ``by_team`` if that would show or decide something: on a test with a ladder, or after the deadline.
     """
     if not reason.strip():
-        raise UsageError(message="a withdrawal needs a reason, which `geval board status` shows")
+        raise UsageError("a withdrawal needs a reason, which `geval board status` shows")
     row = find_submission(connection, code)
     if row.withdrawn is not None:
-        raise UsageError(message=f"`{visible(code)}` was already withdrawn, at {moment_text(row.withdrawn)}")
+        raise UsageError(f"`{visible(code)}` was already withdrawn, at {moment_text(row.withdrawn)}")
     if by_team and (problem := withdrawal_problem(connection, settings, row, now)):
-        raise UsageError(message=problem)
+        raise UsageError(problem)
     change_submission(connection, row.id, withdrawn=now, withdrawal=reason)
     return receipt_of(connection, row.id, f"withdrawn: {visible(reason)}")
 
@@ -210,7 +210,7 @@ def restore(connection: Connection, code: str) -> Receipt:
     """Undo the withdrawal of a submission; raises UnknownCodeError, and UsageError if it is not withdrawn."""
     row = find_submission(connection, code)
     if row.withdrawn is None:
-        raise UsageError(message=f"`{visible(code)}` is not withdrawn")
+        raise UsageError(f"`{visible(code)}` is not withdrawn")
     change_submission(connection, row.id, withdrawn=None, withdrawal="")
     return receipt_of(connection, row.id, "no longer withdrawn")
 
@@ -250,12 +250,10 @@ def name_final(
     board.yaml allows, and after the deadline.
     """
     if not settings.finals:
-        raise UsageError(
-            message="this board has no final submissions\n  to allow two, write `finals: 2` into board.yaml"
-        )
+        raise UsageError("this board has no final submissions\n  to allow two, write `finals: 2` into board.yaml")
     row = find_submission(connection, code)
     if problem := final_problem(connection, settings, row, now, undo=undo):
-        raise UsageError(message=problem)
+        raise UsageError(problem)
     change_submission(connection, row.id, final=None if undo else row.final or now)
     return receipt_of(connection, row.id, "not a final submission" if undo else "a final submission")
 

@@ -380,7 +380,7 @@ def _check_values(name: str, email: str, role: str) -> None:
     check_name(name)
     check_email(email)
     if role not in ROLES:
-        raise UsageError(message=f"there is no role `{visible(role)}`: the roles are {', '.join(ROLES)}")
+        raise UsageError(f"there is no role `{visible(role)}`: the roles are {', '.join(ROLES)}")
 
 
 def check_email(email: str) -> None:
@@ -389,7 +389,7 @@ def check_email(email: str) -> None:
         len(email) <= MAX_EMAIL and re.fullmatch(r"[!-?A-~]+@[!-?A-~]+", email) and not set('<>",;\\') & set(email)
     )
     if email and not is_address:
-        raise UsageError(message=f"`{visible(email)}` is not an e-mail address")
+        raise UsageError(f"`{visible(email)}` is not an e-mail address")
 
 
 def log(people: People, who: str, action: str, subject: str = "", detail: str = "", *, now: datetime) -> None:

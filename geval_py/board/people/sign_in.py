@@ -129,9 +129,9 @@ def make_token(
 ) -> str:
     """Make a token of an account, and return it; it is not shown again. Raises UsageError."""
     if scope not in SCOPES:
-        raise UsageError(message=f"there is no scope `{visible(scope)}`: the scopes are {', '.join(SCOPES)}")
+        raise UsageError(f"there is no scope `{visible(scope)}`: the scopes are {', '.join(SCOPES)}")
     if not 1 <= days <= MAX_DAYS:
-        raise UsageError(message=f"a token is valid for 1 to {MAX_DAYS} days, not {days}")
+        raise UsageError(f"a token is valid for 1 to {MAX_DAYS} days, not {days}")
     return issue(people, TOKEN, member.person, now, data={"name": name[:100], "scope": scope}, days=days)
 
 

@@ -63,7 +63,7 @@ def disqualify(board: Board, store: AccountStore, teams: Sequence[str], reason: 
     Raises UsageError without a reason, RefusedError for an unknown team.
     """
     if not reason.strip():
-        raise UsageError(message="a disqualification needs a reason, which `geval board status` shows")
+        raise UsageError("a disqualification needs a reason, which `geval board status` shows")
     with board.reading() as connection:
         names = submitter_names(connection)
     with store.writing() as people:

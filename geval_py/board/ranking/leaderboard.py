@@ -164,7 +164,7 @@ def _check(where: str, what: str, name: str, names: Iterable[str]) -> None:
     """Raise UsageError for a name that is not there."""
     if name not in names:
         known = ", ".join(filter(None, names)) or "none"
-        raise UsageError(message=visible(f"the {where} has no {what} `{name}`") + f"\n  it has {visible(known)}")
+        raise UsageError(visible(f"the {where} has no {what} `{name}`") + f"\n  it has {visible(known)}")
 
 
 # The columns of a leaderboard, for people and for programs

@@ -65,7 +65,7 @@ def application(server: ServerContext) -> ASGIApp:
     taken = words("healthz invitation sign-in sign-out upload static")
     for board in server.boards:
         if board.name in taken or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", board.name, re.ASCII):
-            raise UsageError(message=f"the folder {named(board.name)} cannot be the address of a board\n  rename it")
+            raise UsageError(f"the folder {named(board.name)} cannot be the address of a board\n  rename it")
     servers = [*server.boards, server]
     slashes = [Route(one.path, RedirectResponse(f"{one.path}/", 307)) for one in servers if one.path]  # to no host
     mounts = [Mount(one.path, application_of(one)) for one in servers]

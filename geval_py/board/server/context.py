@@ -282,7 +282,7 @@ def visited(
         request.state.typed = await read_form(request) if changes else {}  # which is shown again after an error
         form = defaultdict(str, request.state.typed | request.path_params)
         if asks and form["sure"] != "yes":
-            raise UsageError(message="check the box beside the button, to confirm what you change")
+            raise UsageError("check the box beside the button, to confirm what you change")
 
         def run() -> Response:
             board, now = server.board(), server.clock()

@@ -92,7 +92,7 @@ class LiveBoard:
             except GevalError:
                 self._retry_at = time.monotonic() + RETRY_SECONDS
         if self._board is None:
-            raise UsageError(message=self.trouble)
+            raise UsageError(self.trouble)
         return self._board
 
     @property

@@ -173,7 +173,7 @@ def check_secrets(settings: ServerSettings) -> None:
     for one in settings.sign_in:
         if not os.environ.get(one.secret):
             raise UsageError(
-                message=f"the environment variable {one.secret} is empty: write the client secret of "
+                f"the environment variable {one.secret} is empty: write the client secret of "
                 f"{visible(one.name)} into it"
             )
 

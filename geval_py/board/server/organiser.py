@@ -173,7 +173,7 @@ def extend_team(visit: Visit) -> None:
     try:
         until = moment_of(form["until"]) if form["until"] else None
     except ValueError as error:
-        raise UsageError(message=str(error)) from None
+        raise UsageError(str(error)) from None
     made = extend(
         visit.connection,
         visit.board,

@@ -56,7 +56,7 @@ class Job:
 def ask_to_rescore(connection: Connection, who: str, now: datetime, *, dry: bool) -> int:
     """Ask for a rescoring, and return its id. Raises UsageError while another one is not done."""
     if connection.execute(select(rescorings.c.id).where(rescorings.c.state == WAITING)).first() is not None:
-        raise UsageError(message="a rescoring is waiting or running already")
+        raise UsageError("a rescoring is waiting or running already")
     new = insert(rescorings).values(who=who, dry=dry, state=WAITING, arrived=now, due=now)
     return int(connection.execute(new.returning(rescorings.c.id)).scalar_one())
 

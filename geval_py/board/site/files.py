@@ -159,7 +159,7 @@ def write_site(folder: str, pages: Iterable[Page]) -> int:
             new.rename(target)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise UsageError(message=f"Cannot write {named(folder)}: {visible(reason)}") from error
+        raise UsageError(f"Cannot write {named(folder)}: {visible(reason)}") from error
     return number
 
 
