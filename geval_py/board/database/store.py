@@ -207,8 +207,9 @@ def check_schema(engine: Engine) -> None:
         )
     if version < SCHEMA_VERSION:
         message = f"the board's database was made by an older geval-py (schema {visible(version)})"
-        hint = f"the commit {LAST_COMMIT} of geval-py can show it, and write its tables as CSV"
-        raise UsageError(f"{message}\n  {hint}")
+        raise UsageError(
+            f"{message}\n  the commit {LAST_COMMIT} of geval-py can show it, and write its tables as CSV"
+        )
 
 
 def create_tables(engine: Engine) -> None:

@@ -167,8 +167,10 @@ def parse_address(source: str) -> Address:
     """
     parts = _ADDRESS.fullmatch(source)
     if parts is None or not source.isprintable():
-        form = "not the address of a branch: write git+URL@BRANCH, such as git+https://example.org/anna/gap.git@main"
-        raise UsageError(f"{form}\n  in a login write %40 for @, %2F for / and %3A for :")
+        raise UsageError(
+            "not the address of a branch: write git+URL@BRANCH, such as git+https://example.org/anna/gap.git@main"
+            "\n  in a login write %40 for @, %2F for / and %3A for :"
+        )
     if not _BRANCH.fullmatch(parts["branch"]):
         raise UsageError(f"`{visible(parts['branch'])}` is not the name of a branch")
     user = f"{parts['user']}@" if parts["user"] and parts["scheme"].lower() == "ssh" else ""

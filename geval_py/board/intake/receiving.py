@@ -204,8 +204,9 @@ def outputs_of(names: Sequence[str], tests: Sequence[str], variants: int) -> tup
         if key is None or key[0] not in tests:
             continue
         if key in outputs:
-            both = f"`{visible(outputs[key].file)}` and `{visible(name)}`"
-            raise RejectedError(f"{both} are the same variant; only one is allowed")
+            raise RejectedError(
+                f"`{visible(outputs[key].file)}` and `{visible(name)}` are the same variant; only one is allowed"
+            )
         parameters = parse_parameters(name.rpartition("/")[2])
         outputs[key] = ReceivedOutput(test=key[0], file=name, variant=key[1], params=parameters)
     for test, number in Counter(test for test, _ in outputs).items():

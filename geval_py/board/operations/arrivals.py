@@ -70,8 +70,10 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
         if moment > now:
             raise UsageError(f"{arrived}, but it is {moment_text(now)}")
         if moment < created:
-            reason = f"{arrived}, before the board was made, at {moment_text(created)}"
-            raise UsageError(f"{reason}\n  if that is right, add it with geval board add --at")
+            raise UsageError(
+                f"{arrived}, before the board was made, at {moment_text(created)}"
+                "\n  if that is right, add it with geval board add --at"
+            )
         return moment, by
 
     return arrival_of

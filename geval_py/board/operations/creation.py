@@ -47,8 +47,10 @@ def create(
     if os.path.lexists(place):
         raise UsageError(f"{named(place)} is a board already\n  edit it, or name another folder")
     if re.match(r"[^/]*://([^/@]*:[^/@]*@|.*[?&]password=)", database or ""):
-        message = "the password of the database would stand in board.yaml"
-        raise UsageError(f"{message}\n  set {DATABASE_VARIABLE} to this address, and leave out --database")
+        raise UsageError(
+            "the password of the database would stand in board.yaml"
+            f"\n  set {DATABASE_VARIABLE} to this address, and leave out --database"
+        )
     opened = Challenge.open(challenge)
     answering = opened.path if answers is None else os.fspath(answers)
     schemes = opened.schemes()

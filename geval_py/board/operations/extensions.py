@@ -79,8 +79,10 @@ def extend(
         in_phase = settings.in_phase(phase)
         shown = [test.name for test in in_phase.tests if in_phase.is_decided(test, phase, max(now, own + TICK))]
         if shown and not confirmed:
-            public = f"the private scores of {visible(', '.join(shown))} are shown from {moment_text(own)} on"
-            raise UsageError(f"{public}, so the team may use them\n  to extend its deadline anyway, confirm (--yes)")
+            raise UsageError(
+                f"the private scores of {visible(', '.join(shown))} are shown from {moment_text(own)} on"
+                ", so the team may use them\n  to extend its deadline anyway, confirm (--yes)"
+            )
     with accounts_of(board).reading() as people:
         teams = [*submitter_names(connection), *teams_of(people)]
     names = [name for name in teams if casefolded(name) == casefolded(team)]

@@ -324,8 +324,11 @@ def invite(
         pairs = [(value, getattr(person, key)) for key, value in given.items() if value]
         is_same = all(value and casefolded(value) == casefolded(wanted) for wanted, value in pairs)
         if not is_same or person.made_by or len(matches) > 1:
-            ways = "give another person another name; to move this one, use geval board team --add; to change the "
-            raise RefusedError(f"{person}\n  it differs from what you give: {ways}rest, geval board close and open")
+            raise RefusedError(
+                f"{person}\n  it differs from what you give: "
+                "give another person another name; to move this one, use geval board team --add; to change the "
+                "rest, geval board close and open"
+            )
         if student_id:
             people.execute(update(accounts).where(A.id == person.id).values(student_id=student_id))
         return Invitation(new_link(people, now, person, made_by=by) if renew else "", person, "again")

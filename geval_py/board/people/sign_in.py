@@ -82,8 +82,10 @@ def identified(people: People, who: Identity, now: datetime) -> list[Account]:
     is_theirs = func.lower(A.email) == who.email.lower()
     for invited in all_accounts(people, is_theirs, closed=True) if who.email and person is None else ():
         if invited.joined and not invited.closed:
-            ask = "sign in to it with a link, and connect the other site on your page"
-            raise RefusedError(f"{visible(who.email)} is the address of an account: {ask}")
+            raise RefusedError(
+                f"{visible(who.email)} is the address of an account: "
+                "sign in to it with a link, and connect the other site on your page"
+            )
         connect(people, who, invited, now)
         person = invited.person
     return [] if person is None else _join(people, person, now)

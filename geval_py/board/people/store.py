@@ -99,16 +99,22 @@ def shared_accounts(folder: str) -> Database:
     for board in boards:
         place, own = accounts_place(board.folder, board.settings), os.path.join(board.folder, ACCOUNTS_FILE)
         if os.path.isfile(own) and place in (own, shared):
-            hint = f"move {named(own)} to {named(shared)}"
-            raise UsageError(f"{named(board.folder)} has accounts of its own\n  to share them, {hint}")
+            raise UsageError(
+                f"{named(board.folder)} has accounts of its own\n  to share them, "
+                f"move {named(own)} to {named(shared)}"
+            )
         original = folders.setdefault(board.key, board.folder)
         if original != board.folder:
-            same = f"{named(board.folder)} is a copy of {named(original)}, with the same accounts"
-            raise UsageError(f"{same}\n  move one of them out of {named(folder)}")
+            raise UsageError(
+                f"{named(board.folder)} is a copy of {named(original)}, with the same accounts"
+                f"\n  move one of them out of {named(folder)}"
+            )
         places.add(shared if place == own else place)
     if len(places) > 1:
-        hint = "name the same database with `accounts` in each board.yaml"
-        raise UsageError(f"the boards in {named(folder)} have different accounts\n  {hint}")
+        raise UsageError(
+            f"the boards in {named(folder)} have different accounts\n  "
+            "name the same database with `accounts` in each board.yaml"
+        )
     return open_accounts((places or {shared}).pop())
 
 

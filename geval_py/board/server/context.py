@@ -77,8 +77,9 @@ class Rates:
         if tries == most + 1:
             LOG.warning("geval: note: more than %d %s in one hour", most, visible(name))
         if tries > most:
-            end_of_hour = f"{hour + timedelta(hours=1):%H:%M} UTC"
-            raise TooOftenError(f"more than {most} times in one hour; try again after {end_of_hour}")
+            raise TooOftenError(
+                f"more than {most} times in one hour; try again after {hour + timedelta(hours=1):%H:%M} UTC"
+            )
 
 
 class ServerContext:

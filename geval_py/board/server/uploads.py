@@ -46,8 +46,10 @@ def file_name(name: str, test: str, settings: BoardSettings) -> str:
     """
     name = name.replace("\\", "/").rpartition("/")[2]
     if not name or name.startswith(".") or not name.isprintable() or len(name.encode()) > MAX_NAME_LENGTH:
-        needs = f"the file's name needs visible characters, at most {MAX_NAME_LENGTH} bytes"
-        raise RefusedError(f"{needs}, and must not begin with a dot")
+        raise RefusedError(
+            f"the file's name needs visible characters, at most {MAX_NAME_LENGTH} bytes"
+            ", and must not begin with a dot"
+        )
     if is_archive(name):
         if test:
             raise RefusedError(

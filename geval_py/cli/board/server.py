@@ -93,8 +93,10 @@ def run_serve(args: argparse.Namespace) -> None:
         local = f"http://{args.host}:{args.port}"
         server = ServerContext(args.board, place, url=args.url, local=local)
         if not args.shared and sys.platform != "win32" and os.stat(args.board).st_mode & 0o007:
-            hint = f"chmod 700 {visible(args.board)}, or allow it with --shared"
-            raise UsageError(f"others can read the board in {named(args.board)}\n  {hint}")
+            raise UsageError(
+                f"others can read the board in {named(args.board)}\n  "
+                f"chmod 700 {visible(args.board)}, or allow it with --shared"
+            )
         for one in server.boards or [server]:
             try:
                 settings = one.board().settings.server
@@ -201,8 +203,7 @@ def run_invite(args: argparse.Namespace) -> None:
     boards = list(map(Board.open, boards_in(args.board) or [args.board]))
     base = (args.url or ("" if len(boards) > 1 else boards[0].settings.url)).rstrip("/")
     if not base:
-        hint = "set it with --url URL, or with `url` in board.yaml"
-        raise UsageError(f"the address of the server is missing\n  {hint}")
+        raise UsageError("the address of the server is missing\n  set it with --url URL, or with `url` in board.yaml")
     person = {key: getattr(args, key) for key in words("name email role team student_id")}
     invited = _listed(args.list) if args.list else [(0, person, {})]
     store = shared_accounts(args.board) if boards_in(args.board) else accounts_of(boards[0]).database
