@@ -117,7 +117,7 @@ class Board(Database):
     def key(self) -> str:
         """The key of the board, which its accounts have; raises StoreError."""
         with self.reading() as connection:
-            return str(connection.execute(select(schema.board.c.key)).scalar_one())
+            return str(connection.scalar(select(schema.board.c.key)))
 
 
 def boards_in(folder: str) -> list[str]:
@@ -198,7 +198,7 @@ def check_schema(engine: Engine) -> None:
     with store_errors(engine), engine.connect() as connection:
         version = None
         if inspect(connection).has_table("alembic_version"):
-            version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+            version = connection.scalar(text("SELECT version_num FROM alembic_version"))
     if version is None:
         raise StoreError(path=_shown(engine.url), reason="it contains no board")
     if version > SCHEMA_VERSION:
@@ -265,7 +265,7 @@ def write_content(connection: Connection, digest: str, path: str) -> None:
     hashed = sha256()
     query = select(Blobs.data).where(Blobs.sha256 == digest).order_by(Blobs.part)
     with open(path, "xb") as file, suppress(zstd_module().ZstdError):  # then the digest is another one, too
-        for frame in connection.execute(query.execution_options(yield_per=1)).scalars():
+        for frame in connection.scalars(query.execution_options(yield_per=1)):
             part = zstd_module().decompress(frame)
             hashed.update(part)
             file.write(part)

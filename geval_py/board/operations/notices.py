@@ -41,7 +41,7 @@ def announce(connection: Connection, board: Board, text: str, now: datetime, *, 
         for member in members:
             notify(connection, member.id, {"announcement": text}, now)
     new = insert(announcements).values(moment=now, text=text).returning(announcements.c.id)
-    return int(connection.execute(new).scalar_one())
+    return int(connection.scalar(new))
 
 
 def take_back(connection: Connection, number: int) -> None:

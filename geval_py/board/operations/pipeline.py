@@ -212,7 +212,7 @@ def store(connection: Connection, board: Board, attempt: Attempt, now: datetime)
         values |= details | {"code": code, "arrived": arrived, "arrived_by": attempt.arrived_by}
         values |= {"name": parcel.name, "source": parcel.source, "state": result.state, "scorer": __version__}
         values["submitter_id"] = submitter_id(connection, attempt.name)
-        row_id = connection.execute(insert(submissions).values(values).returning(Submissions.id)).scalar_one()
+        row_id = connection.scalar(insert(submissions).values(values).returning(Submissions.id))
     for file in parcel.files:
         database.store_content(connection, file.sha256, file.path)
         value = {"submission_id": row_id, "name": file.name, "sha256": file.sha256, "bytes": file.bytes}
@@ -246,7 +246,7 @@ def store_result(
         ids = {row.name: row.id for row in connection.execute(query)}
         digests = {file.name: file.sha256 for file in result.parcel.files}
         query = select(Outputs.file_id).where(Outputs.submission_id == submission_id)
-        stored = set(connection.execute(query).scalars())
+        stored = set(connection.scalars(query))
         for output in result.parcel.outputs:
             if ids[output.file] not in stored:
                 names = {name: getattr(output, name) for name in ("test", "variant", "params")}

@@ -191,7 +191,7 @@ def quota_used(
     )
     if not with_uploads:
         query = query.where(Submissions.state != WAITING)
-    return int(connection.execute(query).scalar() or 0)
+    return int(connection.scalar(query) or 0)
 
 
 class UnknownCodeError(DataError):

@@ -54,7 +54,7 @@ def status_of(board: Board, now: datetime) -> Status:
         rows = connection.execute(SUBMISSIONS.where(*RECEIVED).order_by(Submissions.arrived, Submissions.id)).all()
         outputs = [tuple(row) for row in connection.execute(select(Outputs.submission_id, Outputs.test))]
         old = outdated(connection, settings, references)
-        decided = connection.execute(select(schema.board.c.decided)).scalar() or {}
+        decided = connection.scalar(select(schema.board.c.decided)) or {}
     scored = {*outputs, *((score.submission_id, score.test) for score in old)}
     without: dict[str, list[str]] = defaultdict(list)
     submissions = []

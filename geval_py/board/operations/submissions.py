@@ -229,7 +229,7 @@ def withdrawal_problem(connection: Connection, settings: BoardSettings, row: Row
 
 
 def _tests_with_outputs(connection: Connection, number: int) -> set[str]:
-    return set(connection.execute(select(Outputs.test).where(Outputs.submission_id == number)).scalars())
+    return set(connection.scalars(select(Outputs.test).where(Outputs.submission_id == number)))
 
 
 def note(connection: Connection, code: str, remark: str) -> Receipt:

@@ -21,14 +21,14 @@ def find_submitter(connection: Connection, name: str) -> Row[Any] | None:
 def submitter_id(connection: Connection, name: str) -> int:
     """Return the id of the submitter with a name, who is added if there is none."""
     new = insert(submitters).values(key=casefolded(name), name=name).returning(Submitters.id)
-    return team_id(connection, name) or int(connection.execute(new).scalar_one())
+    return team_id(connection, name) or int(connection.scalar(new))
 
 
 def team_id(connection: Connection, name: str) -> int | None:
     """Return the id of the submitter with the name of an account's team; None if there is none yet."""
     if not name:
         return None
-    return connection.execute(select(Submitters.id).where(Submitters.key == casefolded(name))).scalar()
+    return connection.scalar(select(Submitters.id).where(Submitters.key == casefolded(name)))
 
 
 # Exceptions from the settings of the board

@@ -26,7 +26,7 @@ from geval_py.text import visible
 
 def submitter_names(connection: Connection) -> list[str]:
     """Return the names of the submitters of a board."""
-    return list(connection.execute(select(Submitters.name)).scalars())
+    return list(connection.scalars(select(Submitters.name)))
 
 
 def rename(board: Board, store: AccountStore, name: str, new: str, now: datetime, *, who: str = ORGANISER) -> None:

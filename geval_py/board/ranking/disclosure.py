@@ -160,7 +160,7 @@ def refresh(connection: Connection, settings: BoardSettings, now: datetime, *, m
 def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> None:
     """Update the disclosures to the present scores, settings and moment; writes only what changed."""
     if not order.is_disclosed(connection, settings, now):
-        decided = connection.execute(select(board.c.decided)).scalar() or {}
+        decided = connection.scalar(select(board.c.decided)) or {}
         for name, in_phase in settings.by_phase.items():
             if any(in_phase.is_decided(test, name, now) for test in in_phase.tests):
                 decided[name] = moment_text(order.bounds(settings, name)[1])
@@ -242,7 +242,7 @@ def _final_submissions(connection: Connection, settings: BoardSettings, public: 
     outputs in order of arrival. If too many were named, the first ones count.
     """
     query = select(Submissions.code).where(Submissions.final.is_not(None)).order_by(Submissions.final, Submissions.id)
-    named = list(connection.execute(query).scalars())
+    named = list(connection.scalars(query))
     by_climber = defaultdict[int, list[str]](list)
     for output in sorted(public, key=partial(_rank, MAX_DIGITS)):
         by_climber[output.climber].append(output.submission)

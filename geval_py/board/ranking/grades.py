@@ -49,7 +49,7 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
         scored = connection.execute(select(Evaluations.id, Evaluations.score).where(is_shown))
         exact = {row.id: row.score for row in scored}
         public = _public_scores(connection, settings, table, now)
-        disqualified = set(connection.execute(select(Submitters.key).where(is_disqualified)).scalars())
+        disqualified = set(connection.scalars(select(Submitters.key).where(is_disqualified)))
         graded = connection.execute(select(Submitters.key, Submitters.name).where(is_graded)).all()
     by_team = {casefolded(one.submitter): one for one in reversed(entries) if not one.submission.baseline}
     until = bounds(settings, table.phase)[1]

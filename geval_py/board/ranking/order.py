@@ -106,7 +106,7 @@ def arrived_in(settings: BoardSettings, phase: str, arrived: ColumnElement[datet
 
 def is_disclosed(connection: Connection, settings: BoardSettings, now: datetime) -> bool:
     """Whether the stored disclosures and comparisons are those of now."""
-    return connection.execute(select(board.c.disclosed_with)).scalar() == made_with(settings, now)
+    return connection.scalar(select(board.c.disclosed_with)) == made_with(settings, now)
 
 
 def made_with(settings: BoardSettings, now: datetime) -> str:

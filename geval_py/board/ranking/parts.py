@@ -107,7 +107,7 @@ def part_figures(
                 documents = documents and documents.only(places)
                 values |= line_values(metric_of(metric), statistics, documents, settings.seed)
             new = insert(evaluations).values(**values, signature=whole.signature, made=whole.made)
-            number = connection.execute(new.returning(Evaluations.id)).scalar_one()
+            number = connection.scalar(new.returning(Evaluations.id))
             stored[key] = Figures(number, *(values.get(name) for name in ("score", "low", "high")))
         by_output[output][metric] = stored[key]
     return by_output

@@ -168,6 +168,6 @@ def _stamp(path: str) -> object:
 
 
 def _state_on(connection: Connection, board: Board, now: datetime) -> SiteState:
-    changed = connection.execute(select(schema.board.c.changed)).scalar_one()
+    changed = connection.scalar(select(schema.board.c.changed))
     readme = os.path.join(board.settings.challenge, challenge.README_FILE)
     return board.settings.phase_of(now), changed, board, _stamp(readme)

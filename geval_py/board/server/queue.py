@@ -58,7 +58,7 @@ def ask_to_rescore(connection: Connection, who: str, now: datetime, *, dry: bool
     if connection.execute(select(rescorings.c.id).where(rescorings.c.state == WAITING)).first() is not None:
         raise UsageError("a rescoring is waiting or running already")
     new = insert(rescorings).values(who=who, dry=dry, state=WAITING, arrived=now, due=now)
-    return int(connection.execute(new.returning(rescorings.c.id)).scalar_one())
+    return int(connection.scalar(new.returning(rescorings.c.id)))
 
 
 def try_again(connection: Connection, now: datetime, is_meant: ColumnElement[bool]) -> int:
