@@ -25,7 +25,7 @@ def expected_of(challenge: str, answers: str, test: str) -> str:
     """Return the path of a test's answers, hidden or public; raises MissingFileError, and as find_file."""
     for folder in (answers, challenge):
         path = find_answers(os.path.join(folder, test, splits.EXPECTED_FILE))
-        if path is not None:
+        if path:
             return path
     raise MissingFileError(
         what="No file with the expected results", path=os.path.join(answers, test, splits.EXPECTED_FILE)
@@ -99,7 +99,7 @@ def _parts(settings: BoardSettings, test: Test, metric: str) -> Iterator[str]:
         yield f"in-header:{'|'.join(split.in_header)}"
     if any(metric.needs_vocabulary for metric in metrics):
         yield f"vocabulary:{_digest(sorted(splits.read_vocabulary(task)))}"
-    if task.tokenizer is not None and any(metric.is_tokenised for metric in metrics):
+    if task.tokenizer and any(metric.is_tokenised for metric in metrics):
         yield f"tokenizer:{task.tokenizer}"
     if metric == settings.metric:
         yield f"seed:{settings.seed}"

@@ -218,7 +218,7 @@ def create_tables(engine: Engine) -> None:
 
     with store_errors(engine), engine.begin() as connection:
         upgrade(connection)
-        if connection.execute(select(Submissions.id).limit(1)).first() is not None:
+        if connection.execute(select(Submissions.id).limit(1)).first():
             reason = "it already contains the submissions of a board"
             raise StoreError(path=_shown(engine.url), reason=reason)
 
@@ -252,7 +252,7 @@ PACKED_LEVEL = 1  # on outputs it takes half the time of level 3, and their numb
 def store_content(connection: Connection, digest: str, path: str) -> None:
     """Store a file as the content with a digest, unless the content is there; raises OSError."""
     query = select(Blobs.part).where(Blobs.sha256 == digest).limit(1)
-    if connection.execute(query).first() is not None:
+    if connection.execute(query).first():
         return
     with open(path, "rb") as file:
         for number, part in enumerate(iter(partial(file.read, PART_BYTES), b"")):

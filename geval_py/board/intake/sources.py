@@ -256,7 +256,7 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
                 if wanted(name):
                     with rejecting():
                         data = member.open()
-                    if data is not None:
+                    if data:
                         with closing(data):
                             yield name, rejecting()(data.read)
 

@@ -46,7 +46,7 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
     UsageError for a moment ``at`` in the future, and for a manifest that is a link; ConfigError with all errors of
     the manifest.
     """
-    if at is not None:
+    if at:
         moment = past(at, now)
         return lambda _: (moment, AT)
     with board.reading() as connection:
@@ -56,7 +56,7 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
     def arrival_of(source: str) -> tuple[datetime, str]:
         name = os.path.basename(source)
         listed = manifest.get(name) or manifest.get(own_name(source))
-        if listed is not None:
+        if listed:
             moment, by = listed, MANIFEST
         elif way == MTIME:
             walked = (os.path.join(top, name) for top, _, names in os.walk(source) for name in names)

@@ -69,7 +69,7 @@ def extend(
         raise UsageError(f"a team may have 0 to {MAX_MORE} more submissions a day, not {more}")
     if not reason.strip():
         raise UsageError("an extension needs a reason, which `geval board status` shows")
-    if until is not None:
+    if until:
         if not settings.phases:
             raise UsageError("the board has no deadline that could be later")
         own, following = bounds(settings, phase)[1], settings.phase_names[names.index(phase) + 1]

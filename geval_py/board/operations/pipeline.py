@@ -123,7 +123,7 @@ def prepare(board: Board, attempt: Attempt, references: References, place: str) 
     unopened = unopened_digest(attempt.source)
     with board.reading() as connection:
         submitter = find_submitter(connection, name)
-        if attempt.submitter is None and submitter is not None and submitter.name != name:
+        if attempt.submitter is None and submitter and submitter.name != name:
             similar = visible(submitter.name)
             raise UsageError(f"`{visible(name)}` is written like the submitter `{similar}`; rename it")
         settings = team_settings(connection, board.settings, submitter and int(submitter.id))
@@ -241,7 +241,7 @@ def store_result(
         outputs_of_row = select(Outputs.id).where(Outputs.submission_id == submission_id)
         connection.execute(delete(scores).where(Scores.output_id.in_(outputs_of_row)))
         return
-    if result.parcel is not None:
+    if result.parcel:
         query = select(Files.name, Files.id).where(Files.submission_id == submission_id)
         ids = {row.name: row.id for row in connection.execute(query)}
         digests = {file.name: file.sha256 for file in result.parcel.files}

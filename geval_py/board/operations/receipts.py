@@ -241,8 +241,8 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
     return Receipt(
         **{name: getattr(row, name) for name in names},
         files={row.name: row.sha256 for row in connection.execute(stored)},
-        state=row.state if row.withdrawn is None else WITHDRAWN,
-        reason=row.reason if row.withdrawn is None else "",
+        state=WITHDRAWN if row.withdrawn else row.state,
+        reason="" if row.withdrawn else row.reason,
         note=note or (AGAIN if row.state == FAILED else ""),
     )
 

@@ -149,11 +149,11 @@ def rescore(
     def store(ready: Sequence[tuple[int, Result]]) -> None:
         with board.writing() as connection:
             for _, result in ready:
-                if result.parcel is not None:
+                if result.parcel:
                     store_evaluations(connection, result.parcel, result.scored, references, now)
         for number, result in ready:
             results[number] = result
-            if progress is not None:
+            if progress:
                 progress(len(results), total)
 
     scheduler.run(

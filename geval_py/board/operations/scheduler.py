@@ -70,7 +70,7 @@ def run(
                     settle(list((takewhile if in_order else filter)(Future.done, running)))
                 elif not is_endless:
                     break
-                elif stop is not None:
+                elif stop:
                     stop.wait(LOOK_SECONDS)
             return at_work()
         except KeyboardInterrupt:

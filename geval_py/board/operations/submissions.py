@@ -130,7 +130,7 @@ def scan(
         """Return the next whose submitter has none at work, so that quotas hold in the order of arrival."""
         busy = {attempt.name for attempt in at_work}
         following = next((attempt for attempt in waiting if attempt.name not in busy), None)
-        if following is not None:
+        if following:
             waiting.remove(following)
         return following
 
@@ -150,7 +150,7 @@ def scan(
             changed = {"disclosed_with": "", "changed": schema.board.c.changed + 1}  # it is ranked when it is read
             connection.execute(update(schema.board).values(changed))
         receipts.update(stored)
-        if progress is not None:
+        if progress:
             progress(len(receipts), len(new))
 
     scheduler.run(take, prepare_path, store_paths, in_order=True)
@@ -198,7 +198,7 @@ def withdraw(
     if not reason.strip():
         raise UsageError("a withdrawal needs a reason, which `geval board status` shows")
     row = find_submission(connection, code)
-    if row.withdrawn is not None:
+    if row.withdrawn:
         raise UsageError(f"`{visible(code)}` was already withdrawn, at {moment_text(row.withdrawn)}")
     if by_team and (problem := withdrawal_problem(connection, settings, row, now)):
         raise UsageError(problem)
@@ -267,13 +267,13 @@ def final_problem(
     phase = team.phase_of(row.arrived)
     decided = {test: end for test, end in last.items() if test in tests and (end is None or end.name == phase)}
     for test, end in decided.items():
-        if end is not None and now > end.until:
+        if end and now > end.until:
             deadline = f"the deadline of {visible(test)} has passed, at {moment_text(end.until)}"
             return f"{deadline}: final submissions cannot be changed"
     if undo:
         return ""
-    if row.baseline or row.state != SCORED or row.withdrawn is not None:
-        state = WITHDRAWN if row.withdrawn is not None else "a baseline" if row.baseline else row.state
+    if row.baseline or row.state != SCORED or row.withdrawn:
+        state = WITHDRAWN if row.withdrawn else "a baseline" if row.baseline else row.state
         return f"{row.code} is {state}: only a scored submission can be final"
     if not decided:
         return visible(f"{row.code} cannot be final: it has no output for {' or '.join(last)} in its last phase")

@@ -93,7 +93,7 @@ def identified(people: People, who: Identity, now: datetime) -> list[Account]:
 
 def connect(people: People, who: Identity, member: Account, now: datetime) -> None:
     """Let somebody sign in by another site to an account from now on; raises RefusedError if that has an account."""
-    if person_of(people, who) is not None:
+    if person_of(people, who):
         raise RefusedError("this account of another site has an account here already")
     values = {"issuer": who.issuer, "subject": who.subject, "board": people.board, "person": member.person}
     people.execute(insert(identities).values(**values, made=now))

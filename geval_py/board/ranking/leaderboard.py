@@ -110,7 +110,7 @@ def standings_on(
         notes.append(f"{nothing}, is shown as infinite")
     part, last = settings.part_of(ranked_test, in_phase, now), settings.deciding_phase(ranked_test.name)
     if part and digits.score and entries:
-        is_open = last is not None and last.name == in_phase and part == PUBLIC
+        is_open = last and last.name == in_phase and part == PUBLIC
         lines = connection.execute(
             select(Evaluations.lines).where(Evaluations.id == entries[0].output.evaluation_id)
         ).scalar_one()

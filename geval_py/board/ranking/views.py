@@ -258,7 +258,7 @@ def _outputs(
             figures={
                 name: Figures(value=row.value, low=row.low, high=row.high)
                 for metric, name in names.items()
-                if ranking is not None and (row := by_metric.get(metric)) is not None
+                if ranking and (row := by_metric.get(metric))
             },
             evaluation_id=None if ranking is None else ranking.evaluation_id,
         )

@@ -54,7 +54,7 @@ def deliver_next(board: Board, now: datetime) -> bool:
         connection.execute(update(notices).where(Notices.id == row.id).values(taken))
     mail, state, reason = board.settings.server.mail, SENT, ""
     try:
-        if mail is not None and (letter := _letter(board, mail, row, now)):  # else it has gone from board.yaml
+        if mail and (letter := _letter(board, mail, row, now)):  # else it has gone from board.yaml
             _send(mail, letter)
     except DeliveryError as error:
         reason = str(error)

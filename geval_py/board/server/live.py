@@ -116,7 +116,7 @@ class LiveBoard:
 
     async def state(self, now: datetime) -> SiteState:
         """Return the state of now or, in the same phase, that of a moment ago; raises GevalError."""
-        is_same = self._board is not None and self._state[:1] == (self._board.settings.phase_of(now),)
+        is_same = self._board and self._state[:1] == (self._board.settings.phase_of(now),)
         if not is_same or time.monotonic() >= self._look_at:
             self._state = await run_in_threadpool(self.look, now)
             self._look_at = time.monotonic() + LOOK_SECONDS

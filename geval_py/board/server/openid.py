@@ -60,7 +60,7 @@ async def come_back(request: Request) -> Response:
     def sign_in_or_ask() -> Response:
         current = server.signed_in(request)
         with server.accounts.writing() as people:
-            is_asked = current is not None and sign_in.person_of(people, who) is None
+            is_asked = current and not sign_in.person_of(people, who)
             members = [] if is_asked else sign_in.identified(people, who, server.clock())
             if members:
                 return server.welcome(people, members, f"signed in by {provider.name}")

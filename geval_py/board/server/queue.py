@@ -55,7 +55,7 @@ class Job:
 
 def ask_to_rescore(connection: Connection, who: str, now: datetime, *, dry: bool) -> int:
     """Ask for a rescoring, and return its id. Raises UsageError while another one is not done."""
-    if connection.execute(select(rescorings.c.id).where(rescorings.c.state == WAITING)).first() is not None:
+    if connection.execute(select(rescorings.c.id).where(rescorings.c.state == WAITING)).first():
         raise UsageError("a rescoring is waiting or running already")
     new = insert(rescorings).values(who=who, dry=dry, state=WAITING, arrived=now, due=now)
     return int(connection.scalar(new.returning(rescorings.c.id)))
@@ -100,7 +100,7 @@ def lease(board: Board, now: datetime, at_work: Sequence[Job] = ()) -> Job | Non
         with locking(board) as connection:
             for table, query in ((rescorings, asked), (submissions, uploads)):
                 row = connection.execute(query.limit(1).with_for_update(skip_locked=True, of=table)).first()
-                if row is not None:
+                if row:
                     break
             if row is None or (row.tries and at_work):
                 return None

@@ -128,7 +128,7 @@ class Worker:
         for path in [path for path in self._turns if self._away[path] <= time.monotonic()]:
             with self._passing(path):
                 job = queue.lease(self._boards[path].board(), self._clock(), at_work)
-                if job is not None:
+                if job:
                     self._turns.sort(key=lambda other: other == path)  # it is the others' turn
                     return job
         return None

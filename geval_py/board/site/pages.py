@@ -185,7 +185,7 @@ def compare_page(view: SiteView, frame: Frame, test: str) -> str:
     codes = {entry.code for entry in entries}
     for submission in view.submissions:
         best = submission.best(test, view.settings)
-        if best is not None and submission.code not in codes:
+        if best and submission.code not in codes:
             entries.append(Entry(submission=submission, output=best))
     return frame.page(
         "compare",
