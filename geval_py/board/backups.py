@@ -123,8 +123,9 @@ def _copy_rows(source: Connection, target: Engine, tables: MetaData) -> None:
                 connection.execute(insert(table), [dict(row) for row in rows])
             has_numbers = "id" in table.c and table.c.id.type.python_type is int
             if connection.dialect.name == "postgresql" and has_numbers:
-                following = f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), max(id)) FROM {table.name}"
-                connection.execute(text(following))
+                connection.execute(
+                    text(f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), max(id)) FROM {table.name}")
+                )
 
 
 def with_values(content: str, values: Mapping[str, str]) -> str:
@@ -226,8 +227,11 @@ def _unpack(file: str, folder: str) -> None:
         name = path.relative_to(folder).as_posix()
         with open(path, "rb") as content:
             if _digest_line(name, content) not in listed:
-                reason = f"`{visible(name)}` does not match its digest in {DIGESTS_FILE}"
-                raise CorruptFileError(path=file, compression="tar", reason=reason)
+                raise CorruptFileError(
+                    path=file,
+                    compression="tar",
+                    reason=f"`{visible(name)}` does not match its digest in {DIGESTS_FILE}",
+                )
     if len(paths) < max(1, len(listed)):
         raise CorruptFileError(path=file, compression="tar", reason="files are missing")
 

@@ -361,7 +361,7 @@ class BoardSettings:
         Digits that are shown before the last deadline stay after it.
         """
         phase = next((phase for phase in self.phases if phase.name == name), None)
-        if phase is None:
+        if not phase:
             return self
 
         board, test = (
@@ -434,7 +434,7 @@ KEYS = [
 def settings_of(path: str, content: str) -> BoardSettings:
     """Parse the content of a board.yaml at a path; raises ConfigError with all errors."""
     settings, wrong = strict_yaml.validate(BoardSettings, strict_yaml.compose(content, path), keys=KEYS)
-    if settings is None or wrong:
+    if not settings or wrong:
         message = "\n  ".join(f"line {problem.line}: {problem.message}" for problem in wrong)
         raise ConfigError(path=path, message=message)
     if problems := list(_problems_of(settings)):
@@ -456,7 +456,7 @@ def _problems_of(settings: BoardSettings) -> Iterator[str]:
         yield f"phases must have different names, and none may be called {AFTER}"
     for phase in phases:
         for name in phase.tests:
-            if settings.test(name) is None:
+            if not settings.test(name):
                 yield f"the phase `{visible(phase.name)}` names `{visible(name)}`, which is not in `tests`"
     split = [test for test in settings.tests if test.split]
     (scheme,), kind = parse_schemes(settings.metric), metric_of(settings.metric)

@@ -33,6 +33,11 @@ MAX_PARAMS = 100  # of a submission, those in the names of its outputs too: each
 INTERVAL_SAMPLES = 1000  # of the bootstrap of a score
 
 
+def attributes(value: Any, names: str) -> dict[str, Any]:
+    """Return attributes of a value by their names, which are separated by spaces."""
+    return {name: getattr(value, name) for name in names.split()}
+
+
 class ReasonError(DataError, kw_only=False):
     """Something is not done; ``reason`` is one public sentence, ``aside`` is for the organiser alone."""
 

@@ -219,8 +219,7 @@ def create_tables(engine: Engine) -> None:
     with store_errors(engine), engine.begin() as connection:
         upgrade(connection)
         if connection.execute(select(Submissions.id).limit(1)).first():
-            reason = "it already contains the submissions of a board"
-            raise StoreError(path=_shown(engine.url), reason=reason)
+            raise StoreError(path=_shown(engine.url), reason="it already contains the submissions of a board")
 
 
 @contextmanager

@@ -119,8 +119,11 @@ def process(arguments: JsonDocument, place: str) -> Result:
     if errors:
         first, *others = errors
         more = f" (and {len(others)} more)" if others else ""
-        reason = f"`{visible(first['path'])}`: {first['summary']} [{first['rule']}]{more}"
-        return Result(state=REJECTED, reason=reason, problems=tuple(problems))
+        return Result(
+            state=REJECTED,
+            reason=f"`{visible(first['path'])}`: {first['summary']} [{first['rule']}]{more}",
+            problems=tuple(problems),
+        )
     scored = (score(paths[name], name, test, metrics, arguments) for test, name, metrics in outputs if metrics)
     return Result(problems=tuple(problems), scored=tuple(chain.from_iterable(scored)))
 

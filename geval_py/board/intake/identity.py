@@ -166,7 +166,7 @@ def parse_address(source: str) -> Address:
     'git+https://host/team.git@main'
     """
     parts = _ADDRESS.fullmatch(source)
-    if parts is None or not source.isprintable():
+    if not parts or not source.isprintable():
         raise UsageError(
             "not the address of a branch: write git+URL@BRANCH, such as git+https://example.org/anna/gap.git@main"
             "\n  in a login write %40 for @, %2F for / and %3A for :"

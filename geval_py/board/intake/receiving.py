@@ -188,7 +188,7 @@ def test_and_variant(name: str, tests: Sequence[str]) -> tuple[str, str] | None:
     match = re.fullmatch(OUTPUT_NAME, file)
     is_beside = not folder and len(tests) == 1 and not file.startswith(OUT_HEADER_FILE)
     is_later = folder.startswith(TEST_SETS) and "/" not in folder
-    if match is None or not (is_beside or is_later or folder in tests):
+    if not match or not (is_beside or is_later or folder in tests):
         return None
     return folder or tests[0], match[2] or ""
 

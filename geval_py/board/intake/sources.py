@@ -238,7 +238,7 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
             for count in range(budget.files + 1):
                 with rejecting():
                     member = next(listed, None)
-                if member is None:
+                if not member:
                     return
                 if count == budget.files:
                     raise RejectedError(f"the archive has more than {budget.files} members")

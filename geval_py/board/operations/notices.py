@@ -34,7 +34,7 @@ def announce(connection: Connection, board: Board, text: str, now: datetime, *, 
     if not text or len(text) > MAX_ANNOUNCEMENT_LENGTH:
         raise UsageError(f"an announcement must have 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
     if mail:
-        if board.settings.server.mail is None:
+        if not board.settings.server.mail:
             raise UsageError("the board sends no mail\n  set `mail` of `server` in board.yaml")
         with accounts_of(board).reading() as people:
             members = all_accounts(people)
@@ -61,7 +61,7 @@ def tell_of_correction(
     connection: Connection, board: Board, teams: Iterable[str], reason: str, now: datetime
 ) -> None:
     """Write down for the members of teams that a rescoring changed their score or place, and the reason."""
-    if board.settings.server.mail is None:
+    if not board.settings.server.mail:
         return
     keys = [casefolded(team) for team in teams]
     with accounts_of(board).reading() as people:

@@ -49,12 +49,12 @@ from geval_py.board.intake.identity import (
 from geval_py.board.intake.sandbox import process_source
 from geval_py.board.operations import receipts
 from geval_py.board.operations.receipts import Receipt, change_submission, charge_of, check_quota, receipt_of
-from geval_py.board.operations.teams import find_submitter, submitter_id, team_settings
+from geval_py.board.operations.teams import find_submitter, submitter_id, team_id, team_settings
 from geval_py.board.references import References
 from geval_py.board.settings import BoardSettings, moment_text
-from geval_py.board.submission import Parcel, RejectedError, Result, Scored
+from geval_py.board.submission import Parcel, RejectedError, Result, Scored, attributes
 from geval_py.errors import UsageError
-from geval_py.text import shorten, visible, words
+from geval_py.text import shorten, visible
 from geval_py.version import __version__
 
 CODE_DIGITS = 12
@@ -167,12 +167,11 @@ def store(connection: Connection, board: Board, attempt: Attempt, now: datetime)
     An upload that is the same as an earlier submission is refused. Raises QuotaError.
     """
     result, parcel, row_id, arrived = attempt.result, attempt.parcel, attempt.row_id, attempt.arrived
-    submitter = find_submitter(connection, attempt.name)
-    team_id = submitter and int(submitter.id)
-    settings = team_settings(connection, board.settings, team_id)
+    team = team_id(connection, attempt.name)
+    settings = team_settings(connection, board.settings, team)
     code = attempt.code(board.settings)
     is_content = Submissions.digest.in_((parcel.digest, attempt.unopened)) | (Submissions.code == code)
-    same, note = sent_before(connection, settings, team_id, arrived, is_content & (Submissions.id != row_id))
+    same, note = sent_before(connection, settings, team, arrived, is_content & (Submissions.id != row_id))
     if same and same[0].state not in UNSCORED:
         if row_id:
             end_upload(connection, row_id, Result(state=REFUSED, reason=note), now)
@@ -184,7 +183,7 @@ def store(connection: Connection, board: Board, attempt: Attempt, now: datetime)
     if same and not row_id:
         row_id, arrived = same[0].id, same[0].arrived
     if not attempt.baseline:
-        check_quota(connection, board.settings, team_id, attempt.name, arrived, parcel.outputs, row_id=row_id)
+        check_quota(connection, board.settings, team, attempt.name, arrived, parcel.outputs, row_id=row_id)
     phase = settings.at(arrived)
     cost, charge = charge_of(phase, result.state, parcel.outputs, baseline=attempt.baseline)
     values = {
@@ -223,7 +222,7 @@ def store(connection: Connection, board: Board, attempt: Attempt, now: datetime)
 
 def end_upload(connection: Connection, row_id: int, result: Result, now: datetime) -> None:
     """End the work on an upload that becomes no submission; it counts for no quota."""
-    values = {name: getattr(result, name) for name in words("state reason problems")}
+    values = attributes(result, "state reason problems")
     charge = receipts.CHARGES[FAILED][1] if result.state == FAILED else ""
     change_submission(connection, row_id, **values, ended=now, leased_until=None, cost=0, charge=charge)
 
@@ -235,7 +234,7 @@ def store_result(
 
     If it is rejected or failed, all of its scores are taken away.
     """
-    values |= {name: getattr(result, name) for name in words("state reason aside")} | {"scorer": __version__}
+    values |= attributes(result, "state reason aside") | {"scorer": __version__}
     change_submission(connection, submission_id, **values)
     if result.state != SCORED:
         outputs_of_row = select(Outputs.id).where(Outputs.submission_id == submission_id)
@@ -249,9 +248,9 @@ def store_result(
         stored = set(connection.scalars(query))
         for output in result.parcel.outputs:
             if ids[output.file] not in stored:
-                names = {name: getattr(output, name) for name in ("test", "variant", "params")}
-                key = {"submission_id": submission_id, "file_id": ids[output.file]}
-                connection.execute(insert(outputs).values(**key, **names, output_sha256=digests[output.file]))
+                values = attributes(output, "test variant params")
+                values |= {"submission_id": submission_id, "file_id": ids[output.file]}
+                connection.execute(insert(outputs).values(**values, output_sha256=digests[output.file]))
         store_evaluations(connection, result.parcel, result.scored, references, now)
     for row in current_evaluations(connection, submission_id, references):
         is_same = Scores.output_id == row.output_id, Scores.metric == row.metric
@@ -275,9 +274,8 @@ def store_evaluations(
         }
         is_same = (Evaluations[name] == value for name, value in key.items())
         if connection.execute(select(Evaluations.id).where(*is_same)).first() is None:
-            names = words("signature lines score low high losses documents")
-            values = key | {name: getattr(one, name) for name in names} | {"made": now}
-            connection.execute(insert(evaluations).values(values))
+            values = attributes(one, "signature lines score low high losses documents")
+            connection.execute(insert(evaluations).values(**key, **values, made=now))
 
 
 def current_evaluations(connection: Connection, submission_id: int, references: References) -> list[Row[Any]]:

@@ -24,7 +24,7 @@ from geval_py.board.database.schema import (
 from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import BoardSettings, moment_text
-from geval_py.board.submission import ReceivedOutput
+from geval_py.board.submission import ReceivedOutput, attributes
 from geval_py.errors import DataError
 from geval_py.tables.numbers import counted
 from geval_py.text import visible, words
@@ -237,9 +237,8 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
     """Read the receipt of a stored submission, without the reason of a withdrawal, which is the organiser's."""
     row = connection.execute(SUBMISSIONS.where(Submissions.id == submission_id)).one()
     stored = select(Files.name, Files.sha256).where(Files.submission_id == submission_id).order_by(Files.id)
-    names = words("code submitter name source digest arrived arrived_by cost charge")
     return Receipt(
-        **{name: getattr(row, name) for name in names},
+        **attributes(row, "code submitter name source digest arrived arrived_by cost charge"),
         files={row.name: row.sha256 for row in connection.execute(stored)},
         state=WITHDRAWN if row.withdrawn else row.state,
         reason="" if row.withdrawn else row.reason,

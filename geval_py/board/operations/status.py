@@ -18,8 +18,8 @@ from geval_py.board.operations.rescoring import outdated
 from geval_py.board.operations.teams import settings_by_team
 from geval_py.board.references import references_of
 from geval_py.board.settings import moment_text
-from geval_py.board.submission import STATES
-from geval_py.text import shorten, words
+from geval_py.board.submission import STATES, attributes
+from geval_py.text import shorten
 
 MAX_REASON = 200  # characters
 
@@ -58,12 +58,11 @@ def status_of(board: Board, now: datetime) -> Status:
     scored = {*outputs, *((score.submission_id, score.test) for score in old)}
     without: dict[str, list[str]] = defaultdict(list)
     submissions = []
-    names = words("code submitter name arrived_by cost charge")
     for row in rows:
         team = teams[row.submitter_id]
         reason = f"{row.reason}: {row.aside}" if row.aside and row.reason else row.reason
         document = {
-            **{name: getattr(row, name) for name in names},
+            **attributes(row, "code submitter name arrived_by cost charge"),
             "arrived": moment_text(row.arrived),
             "phase": team.phase_of(row.arrived),
             "state": WITHDRAWN if row.withdrawn else row.state,

@@ -115,7 +115,7 @@ def scan(
         attempt = Attempt(source=source, arrived=now, fingerprint=mark, name=key)
         try:
             _check_no_link(source)
-            if row is None:
+            if not row:
                 moment, way = moment_of(source)
                 attempt = replace(attempt, arrived=moment, arrived_by=way)
             else:
@@ -209,7 +209,7 @@ def withdraw(
 def restore(connection: Connection, code: str) -> Receipt:
     """Undo the withdrawal of a submission; raises UnknownCodeError, and UsageError if it is not withdrawn."""
     row = find_submission(connection, code)
-    if row.withdrawn is None:
+    if not row.withdrawn:
         raise UsageError(f"`{visible(code)}` is not withdrawn")
     change_submission(connection, row.id, withdrawn=None, withdrawal="")
     return receipt_of(connection, row.id, "no longer withdrawn")

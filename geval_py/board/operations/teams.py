@@ -26,9 +26,7 @@ def submitter_id(connection: Connection, name: str) -> int:
 
 def team_id(connection: Connection, name: str) -> int | None:
     """Return the id of the submitter with the name of an account's team; None if there is none yet."""
-    if not name:
-        return None
-    return connection.scalar(select(Submitters.id).where(Submitters.key == casefolded(name)))
+    return connection.scalar(select(Submitters.id).where(Submitters.key == casefolded(name))) if name else None
 
 
 # Exceptions from the settings of the board

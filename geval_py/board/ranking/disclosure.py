@@ -112,7 +112,7 @@ class Ladder:
         for fall in falls:
             mean = math.fsum(fall.tolist()) / len(fall)
             error = float(fall.std()) / math.sqrt(len(fall))
-            if documents is not None and documents.count > 1:
+            if documents and documents.count > 1:
                 error = spread_of_mean(fall, documents.of_line).deviation
             if mean <= order.ERRORS * error or mean < self.fall:
                 return self.shown

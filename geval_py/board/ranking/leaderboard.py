@@ -106,8 +106,10 @@ def standings_on(
         if len(compared) < len(placed):
             notes.append(f"only the first {len(compared)} of {len(placed)} entries are compared with each other")
     if floor is not None and any(entry.score is not None and math.isinf(entry.score) for entry in entries):
-        nothing = f"a score worse than {significant(floor, digits.score)}, the {metric} without any knowledge"
-        notes.append(f"{nothing}, is shown as infinite")
+        notes.append(
+            f"a score worse than {significant(floor, digits.score)}, the {metric} without any knowledge, "
+            "is shown as infinite"
+        )
     part, last = settings.part_of(ranked_test, in_phase, now), settings.deciding_phase(ranked_test.name)
     if part and digits.score and entries:
         is_open = last and last.name == in_phase and part == PUBLIC

@@ -80,7 +80,7 @@ def method_of(connection: Connection, settings: BoardSettings, standings: Standi
     """Return how the entries of a leaderboard are compared; None if they are not."""
     from geval_py.explaining.comparison import test_method
 
-    placed = (entry.output.evaluation_id for entry in standings.entries if entry.place is not None)
+    placed = (entry.output.evaluation_id for entry in standings.entries if entry.place)
     rows = _evaluations(connection, set(islice(placed, 1)))
     if not rows:
         return None
@@ -92,7 +92,7 @@ def with_note_on_choice(connection: Connection, settings: BoardSettings, standin
     """Add a note on how good the best entry looks by chance; it tells of the lines, so their answers are public."""
     from geval_py.explaining.statistics import optimism
 
-    placed = [entry.output.evaluation_id for entry in standings.entries if entry.place is not None]
+    placed = [entry.output.evaluation_id for entry in standings.entries if entry.place]
     rows = _evaluations(connection, set(placed[:MAX_SPREAD]))
     is_comparable = standings.digits and len(rows) > 1 and len({(row.reference, row.lines) for row in rows}) == 1
     if not is_comparable or not (seeming := optimism(_sample(settings, rows), len(placed))):

@@ -95,7 +95,7 @@ class SubmissionView:
     @property
     def is_ranked(self) -> bool:
         """Whether it may stand in a leaderboard."""
-        return self.state == SCORED and self.withdrawn is None
+        return self.state == SCORED and not self.withdrawn
 
     @property
     def status(self) -> str:

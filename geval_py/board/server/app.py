@@ -98,7 +98,7 @@ async def public(request: Request) -> Response:
     if board.settings.access == "members" and not path.startswith("static/"):
         await run_in_threadpool(server.require, request)
     page = await server.live.answer(path, server.clock, server.frame)
-    if page is None:
+    if not page:
         raise HTTPException(404, NOT_FOUND)
     if page.headers["etag"] in request.headers.get("if-none-match", ""):
         return NotModifiedResponse(page.headers)

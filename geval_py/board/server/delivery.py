@@ -48,7 +48,7 @@ def deliver_next(board: Board, now: datetime) -> bool:
         query = select(notices).where(Notices.state == WAITING, Notices.due <= now, ~is_behind)
         query = query.order_by(Notices.tries, Notices.id).limit(1).with_for_update(skip_locked=True)
         row = connection.execute(query).first()
-        if row is None:
+        if not row:
             return False
         taken = {"due": now + timedelta(minutes=4**row.tries), "tries": row.tries + 1}
         connection.execute(update(notices).where(Notices.id == row.id).values(taken))

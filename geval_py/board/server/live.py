@@ -91,7 +91,7 @@ class LiveBoard:
                     self._board, self._stamp = Board.open(self.folder), stamp
             except GevalError:
                 self._retry_at = time.monotonic() + RETRY_SECONDS
-        if self._board is None:
+        if not self._board:
             raise UsageError(self.trouble)
         return self._board
 

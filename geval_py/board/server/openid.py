@@ -64,7 +64,7 @@ async def come_back(request: Request) -> Response:
             members = [] if is_asked else sign_in.identified(people, who, server.clock())
             if members:
                 return server.welcome(people, members, f"signed in by {provider.name}")
-        if current is None:
+        if not current:
             _check_is_open(server, who)
         request.session[WHO] = who._asdict()
         return RedirectResponse(server.path + (CONNECT if current else NEXT), 303)
@@ -104,7 +104,7 @@ async def choose_name(request: Request) -> Response:
 def ask_to_connect(visit: Visit) -> Response:
     """Ask whether an account of another site is to sign in to the account that is signed in."""
     who = visit.request.session.get(WHO)
-    if who is None:
+    if not who:
         raise RefusedError(TOO_LATE)
     return visit.server.page("connect", "Connect", account=visit.account, who=Identity(**who))
 
@@ -112,7 +112,7 @@ def ask_to_connect(visit: Visit) -> Response:
 def connect(visit: Visit) -> None:
     """Let an account of another site sign in to the account that is signed in."""
     who = visit.request.session.pop(WHO, None)
-    if who is None:
+    if not who:
         raise RefusedError(TOO_LATE)
     sign_in.connect(visit.people, Identity(**who), visit.account, visit.now)
     visit.log("connected", Identity(**who).issuer)
@@ -133,7 +133,7 @@ def _check_is_open(server: ServerContext, who: Identity) -> None:
 def _provider(request: Request) -> Provider:
     providers = server_of(request).board().settings.server.sign_in
     provider = next((one for one in providers if one.slug == request.path_params["provider"]), None)
-    if provider is None:
+    if not provider:
         raise HTTPException(404, NOT_FOUND)
     return provider
 

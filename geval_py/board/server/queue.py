@@ -102,7 +102,7 @@ def lease(board: Board, now: datetime, at_work: Sequence[Job] = ()) -> Job | Non
                 row = connection.execute(query.limit(1).with_for_update(skip_locked=True, of=table)).first()
                 if row:
                     break
-            if row is None or (row.tries and at_work):
+            if not row or (row.tries and at_work):
                 return None
             job = Job(table, row.id, row.tries + 1, board.folder)
             values = {"tries": job.tries, "started": now, "leased_until": lease_end(now)}

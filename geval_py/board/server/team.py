@@ -21,7 +21,7 @@ from geval_py.board.server.context import ACCOUNTS, BOARD, Visit, download, visi
 from geval_py.board.server.organiser import invited, number_in, scores_of
 from geval_py.board.settings import moment_text
 from geval_py.board.site.view import pseudonym
-from geval_py.text import words
+from geval_py.board.submission import attributes
 
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 SECRETS_AN_HOUR = 20  # tokens and invitations that an account makes
@@ -111,8 +111,7 @@ def upload_state(visit: Visit) -> Response:
     Of scores and places, it has what the site shows to everybody.
     """
     upload, quota = upload_of(visit), quota_of(visit)
-    names = words("number name test sha256 bytes dry state reason code cost charge problems")
-    document = {name: getattr(upload, name) for name in names}
+    document = attributes(upload, "number name test sha256 bytes dry state reason code cost charge problems")
     document |= {"settled": upload.is_settled, "arrived": moment_text(upload.arrived)}
     del quota["next_day"]
     return JSONResponse(document | {"scores": scores_of(visit, [upload]).get(upload.code, []), "quota": quota})
@@ -179,7 +178,7 @@ ROUTES = [
     visited("/me/uploads/{number}/receipt", receipt),
     visited(
         "/api/me",
-        lambda visit: JSONResponse({name: getattr(visit.account, name) for name in ("name", "team", "role")}),
+        lambda visit: JSONResponse(attributes(visit.account, "name team role")),
         scope=secrets.READ,
     ),
     visited("/api/uploads/{number}", upload_state, scope=secrets.READ),

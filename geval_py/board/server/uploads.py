@@ -96,12 +96,12 @@ def accept(
             same, note = sent_before(connection, team, team_id, arrived, is_content)
             row = next(iter(same), None)
         is_known = row is not None
-        if row is None or row.state in UNSCORED:
+        if not row or row.state in UNSCORED:
             if not is_trial:
                 row_id, moment = (row.id, row.arrived) if row else (0, arrived)
                 check_quota(connection, settings, team_id, account.team, moment, (), row_id=row_id, with_uploads=True)
             store_content(connection, values["sha256"], path)
-        if row is None:
+        if not row:
             code, receipt = secrets.token_hex(CODE_DIGITS // 2), ""
             if not is_trial:
                 told = {name: values[name] for name in ("test", "sha256", "bytes")}
@@ -143,6 +143,6 @@ def uploads_of(
         has_ended.label("is_settled"),
     )
     query = query.where(Submissions.submitter_id == submitter_id, UPLOADED)
-    if number is not None:
+    if number:
         query = query.where(Submissions.code == number)
     return list(connection.execute(query.order_by(Submissions.id.desc()).limit(most)))

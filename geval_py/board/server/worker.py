@@ -195,7 +195,7 @@ def score_submission(board: Board, job: Job, place: str) -> Job:
     with board.reading() as connection:
         row = connection.execute(SUBMISSIONS.where(Submissions.id == job.id)).one()
         settings = team_settings(connection, board.settings, row.submitter_id).at(row.arrived)
-        has_files = connection.execute(select(Files.id).where(Files.submission_id == row.id)).first() is not None
+        has_files = connection.execute(select(Files.id).where(Files.submission_id == row.id)).first()
         source = "" if has_files else unpacked(connection, row, place)
     received = os.path.join(place, "files")
     os.mkdir(received)

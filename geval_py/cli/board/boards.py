@@ -27,6 +27,7 @@ from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.disclosure import changing
 from geval_py.board.ranking.views import Standings
 from geval_py.board.settings import BoardSettings, moment_of, moment_text
+from geval_py.board.submission import attributes
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, REASON, TEAMS, now
 from geval_py.cli.commands import add_format, check_free, command, one_of, option, switch
@@ -270,7 +271,7 @@ def run_extend(args: argparse.Namespace) -> None:
     from geval_py.board.operations.extensions import extend
 
     board = Board.open(args.board)
-    values = {name: getattr(args, name) for name in words("until more phase reason")}
+    values = attributes(args, "until more phase reason")
     with changing(board, now()) as connection:
         extensions = [extend(connection, board, team, **values, now=now(), confirmed=args.yes) for team in args.teams]
         for extension in extensions:

@@ -23,7 +23,7 @@ from geval_py.board.people.schema import ORGANISER, ROLES
 from geval_py.board.people.store import People, accounts_of, shared_accounts
 from geval_py.board.people.teams import disqualify, rename, submitter_names
 from geval_py.board.settings import read_text
-from geval_py.board.submission import RejectedError
+from geval_py.board.submission import RejectedError, attributes
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, REASON, TEAMS, now
 from geval_py.cli.commands import command, one_of, option, switch
@@ -204,7 +204,7 @@ def run_invite(args: argparse.Namespace) -> None:
     base = (args.url or ("" if len(boards) > 1 else boards[0].settings.url)).rstrip("/")
     if not base:
         raise UsageError("the address of the server is missing\n  set it with --url URL, or with `url` in board.yaml")
-    person = {key: getattr(args, key) for key in words("name email role team student_id")}
+    person = attributes(args, "name email role team student_id")
     invited = _listed(args.list) if args.list else [(0, person, {})]
     store = shared_accounts(args.board) if boards_in(args.board) else accounts_of(boards[0]).database
     teams = []
