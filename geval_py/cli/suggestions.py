@@ -55,7 +55,7 @@ OTHER_COMMANDS = {
         "geval --line-by-line": "lines",
         "geval --list-metrics": "list metrics",
         "geval --version": "version",
-        "geval --worst-features": "explain features",
+        "geval --worst-features": "features",
         "geval -t TEST": "test",
         "geval challenge make or geval board init": "create new",
         "geval check": "lint verify",
@@ -64,6 +64,7 @@ OTHER_COMMANDS = {
         "geval completion": "completions",
         "geval lm perplexity": "ppl query",
         "geval lm train": "lmplz",
+        "geval help CODE": "explain",
         "geval sample": "demo example",
         "geval submit": "push send upload",
     }.items()
