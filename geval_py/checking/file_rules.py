@@ -23,6 +23,7 @@ from geval_py.checking.word_checks import LineFindings
 from geval_py.reading import lines, wordprobs
 from geval_py.reading.challenge import sets_of_length
 from geval_py.scoring.blocks import Block
+from geval_py.scoring.evaluate import cut_off_note
 from geval_py.tables.numbers import counted
 from geval_py.text import named, visible
 
@@ -88,11 +89,13 @@ def problems_of(output: CheckedOutput) -> list[Problem]:
 
 
 def _beginning(output: CheckedOutput, findings: Findings) -> None:
-    """Find a byte order mark (W211), and a first line that is the header (W215)."""
+    """Find a byte order mark (W211), a first line that is the header (W215), and a last one that is cut (W216)."""
     if output.has_byte_order_mark:
         message = "the file begins with a byte order mark"
         findings["W211"] = Finding.of_file(message, line=1, token="\ufeff")
     target = output.target
+    if target.is_of_words and (message := cut_off_note(target.file, target.header)):
+        findings["W216"] = Finding.of_file(message, line=output.lines.lines)
     first = output.lines.texts[0].split("\t")[0] if output.lines.texts else ""
     if target.unread_header and first.casefold() == target.unread_header.casefold():
         findings["W215"] = Finding.of_file(RULES_BY_CODE["W215"].summary, line=1, token=first)

@@ -287,6 +287,11 @@ RULES = (
         "Write the output without a header.",
     ),
     Rule(
+        "W216", "cut-off", "the last line has no line end, and fewer entries than all others",
+        "The file may have been cut off, as when a disk is full or a download ends too early.",
+        "Write or copy it again, and compare the sizes.",
+    ),
+    Rule(
         "W217", "empty-text", "a line is empty, and the challenge's metric is not for word gaps",
         "It is scored as a line without words, classes or labels.",
         "Write a line for each item. Leave a line empty only if that is your answer.",

@@ -481,11 +481,8 @@ def _notes_on_output(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
             samples = (one for one in map(parse_line, islice(texts, SAMPLED_LINES)) if one.is_far_above_one)
             advice = next((number_advice(one.words, one.values) for one in samples), advice)
         yield f"{named(output.path)}: {far_above_one_note(table.far_above_one, table.lines, advice)}; {advice}"
-    if not output.file.ends_in_newline:
-        entries = [line.count(" ") for line in read_lines(output.file, header=split.output_header)]
-        if len(entries) > 1 and entries[-1] < min(entries[:-1]):
-            few = f"its last line has no line end, and fewer entries ({entries[-1] + 1}) than all others"
-            yield f"{named(output.path)}: {few}: the file may be cut off"
+    if few := cut_off_note(output.file, split.output_header):
+        yield f"{named(output.path)}: {few}"
     if output.file.is_in_no_folder:
         return
     folder = os.path.dirname(absolute(output.file.name))
@@ -500,6 +497,17 @@ def _notes_on_output(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
             weights = json.load(kept)
             if isinstance(weights, dict) and weights.get("test") == split.name:
                 yield f"{named(output.path)} was mixed on these lines: on others it would score a little worse"
+
+
+def cut_off_note(file: File, header: str | None) -> str:
+    """Return what to say of an output that may be cut off in its last line; "" for others."""
+    if file.ends_in_newline:
+        return ""
+    entries = [line.count(" ") for line in read_lines(file, header=header)]
+    if len(entries) < 2 or entries[-1] >= min(entries[:-1]):
+        return ""
+    few = f"its last line has no line end, and fewer entries ({entries[-1] + 1}) than all others"
+    return f"{few}: the file may be cut off"
 
 
 def kept_path(path: str) -> str:

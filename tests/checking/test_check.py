@@ -109,6 +109,7 @@ LINES = [
     ("W207", b"a:0.5 b:0.0 :0.5\n", (1, 7, "b:0.0", "`b` has probability 0; leave it out"), b"a:0.5 b:1e-9 :0.5\n"),
     ("W207", b":0 a:0.5 b:0 c:0.5\n", (1, 10, "b:0", "`b` has probability 0; leave it out"), b":0 a:0.5 c:0.5\n"),
     ("W208", "a\xa0b:0.5 :0.5\n".encode(), (1, 2, "\xa0", "a no-break space (U+00A0), which is a part of the word"), "aéb:0.5 :0.5\n".encode()),
+    ("W208", "a\xadb:0.5 :0.5\n".encode(), (1, 2, "\xad", "a soft hyphen (U+00AD), which is a part of the word"), b"a-b:0.5 :0.5\n"),
     ("W208", b"a\0b:0.5 :0.5\n", (1, 2, "\0", "a NUL (U+0000), which is a part of the word"), b"ab:0.5 :0.5\n"),
     ("W208", "x:0.5 \ufeffa:0.5\n".encode(), (1, 7, "\ufeff", "a byte order mark (U+FEFF), which is a part of the word"), "x:0.5 „a”:0.5\n".encode()),
     ("W208", b"0\ta:0.5 :0.5\n", (1, 2, "\t", "a TAB (U+0009), which is a part of the word"), b"0,a:0.5 :0.5\n"),
@@ -150,6 +151,7 @@ def test_an_output_that_was_rounded_has_no_problem(digits, check):
 
 
 FILES = [
+    ("W216", b"a:0.5 b:0.1 :0.4\na:0.5", None, "its last line has no line end, and fewer entries (1) than all others: the file may be cut off", b"a:0.5\na:0.5"),
     ("E102", b"", None, "the output has no line", GOOD),
     ("E102", gzip.compress(b"", mtime=0), None, "the output has no line", gzip.compress(GOOD)),
     ("E103", GOOD, b"a\nb\n", "the output has 1 line for 2 items", GOOD * 2),
@@ -431,7 +433,7 @@ def test_fix_and_diff(submission, geval):
 
 def test_every_rule_has_a_test():
     tested = {row[0] for row in LINES} | {row[0] for row in FILES} | {"E101", "E108", "W215", "W301"}
-    others = {"E117", "W217"}  # in test_others.py
+    others = {"E117", "W217", "W222", "W303"}  # in test_others.py
     subwords = {
         "W219",
         "W220",
