@@ -11,14 +11,13 @@ from geval_py.scoring.kernel import ERROR_KINDS
 from geval_py.text import shorten, visible
 
 MAX_LINE = 10_000_000  # characters that are parsed in Python for a place; a gigabyte would take minutes
-ODD_CHARACTER = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\xad\u2007\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\t]"
+ODD_CHARACTER = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\u2007\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\t]"
 NAMES = {
     "\t": "TAB",
     "\xa0": "no-break space",
     "\ufeff": "byte order mark",
     "\x00": "NUL",
     "\u200b": "zero-width space",
-    "\xad": "soft hyphen",
 }
 
 

@@ -45,7 +45,7 @@ NO_CHOICE_OF_SCALE = (
 HEAD_LINES = 2000  # of the beginning, in which what is wrong with the whole file is looked for
 # Odd characters beyond ASCII, as UTF-8. The patterns begin with fixed bytes, so that the search is fast.
 _ODD_BYTES = (
-    re.compile(rb"\xc2[\x80-\xa0\xad]"),
+    re.compile(rb"\xc2[\x80-\xa0]"),
     re.compile(rb"\xe2\x80[\x87\x8b-\x8f\xa8-\xaf]"),
     re.compile(rb"\xe2\x81[\xa6-\xa9]"),
     re.compile(rb"\xef\xbb\xbf"),

@@ -109,7 +109,6 @@ LINES = [
     ("W207", b"a:0.5 b:0.0 :0.5\n", (1, 7, "b:0.0", "`b` has probability 0; leave it out"), b"a:0.5 b:1e-9 :0.5\n"),
     ("W207", b":0 a:0.5 b:0 c:0.5\n", (1, 10, "b:0", "`b` has probability 0; leave it out"), b":0 a:0.5 c:0.5\n"),
     ("W208", "a\xa0b:0.5 :0.5\n".encode(), (1, 2, "\xa0", "a no-break space (U+00A0), which is a part of the word"), "aéb:0.5 :0.5\n".encode()),
-    ("W208", "a\xadb:0.5 :0.5\n".encode(), (1, 2, "\xad", "a soft hyphen (U+00AD), which is a part of the word"), b"a-b:0.5 :0.5\n"),
     ("W208", b"a\0b:0.5 :0.5\n", (1, 2, "\0", "a NUL (U+0000), which is a part of the word"), b"ab:0.5 :0.5\n"),
     ("W208", "x:0.5 \ufeffa:0.5\n".encode(), (1, 7, "\ufeff", "a byte order mark (U+FEFF), which is a part of the word"), "x:0.5 „a”:0.5\n".encode()),
     ("W208", b"0\ta:0.5 :0.5\n", (1, 2, "\t", "a TAB (U+0009), which is a part of the word"), b"0,a:0.5 :0.5\n"),
