@@ -196,7 +196,7 @@ def _first_lines(output: CheckedOutput, findings: Findings) -> None:
     answers = lines.counts["answers"]
     no_guess = answers * target.bits * math.log(2)
     for code, message, fix, places in faults_of_first_lines(
-        first, target.lines or 0, target.metric, bits, words_are_plain=are_comparable
+        first, target.lines or 0, bits, words_are_plain=are_comparable
     ):
         if code == "W304":
             is_worse = no_guess < lines.loss < math.inf and not math.isclose(lines.loss, no_guess)
