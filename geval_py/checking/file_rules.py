@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from geval_py.checking import word_checks
-from geval_py.checking.first_lines import faults_of_first_lines, prefix_of, unknown_labels
+from geval_py.checking.first_lines import faults_of_first_lines
+from geval_py.checking.labels import prefix_of, unknown_labels
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Rule
 from geval_py.checking.spelling import SAMPLED_LINES
 from geval_py.checking.targets import Target
@@ -172,9 +173,10 @@ def _beginnings_and_labels(output: CheckedOutput, findings: Findings, first: Blo
     target = output.target
     texts = output.lines.texts[:SAMPLED_LINES]
     answers = str(first.expected, "utf-8", "replace").split("\n")[: first.known]
-    prefix = prefix_of(texts, are_comparable=bool(answers))
-    if prefix and not prefix_of(answers[:SAMPLED_LINES], are_comparable=True):
-        findings["W222"] = Finding.of_file(f"each line begins with {prefix}", count=output.lines.lines, line=1)
+    prefix = prefix_of(texts)
+    if prefix and not prefix_of(answers[:SAMPLED_LINES]):
+        message = f"each line begins with its number, as in `{prefix}`"
+        findings["W222"] = Finding.of_file(message, count=output.lines.lines, line=1)
     elif (
         target.metric is not None
         and "E117" not in findings

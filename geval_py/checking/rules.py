@@ -311,9 +311,9 @@ RULES = (
         "Leave special tokens out, and add their probability to the rest.",
     ),
     Rule(
-        "W222", "line-prefix", "each line begins with its number, an id or a `+`, which the answers do not",
+        "W222", "line-prefix", "each line begins with its number, as `3` or `H-3`, which the answers do not",
         "It is read as a part of the line: of its first word, of its label, or in place of its number. `grep -n`, "
-        "`cat -n`, a table's index, fairseq and `diff` write such beginnings.",
+        "`cat -n`, a table's index, fairseq and Kaldi write such beginnings.",
         "Write the guess alone on each line: `cut -f2-` keeps what follows the first TAB.",
     ),
     Rule(

@@ -306,7 +306,7 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
         other = "for another task, add --metric NAME or --challenge DIR"
         note = f"the rules of word gaps apply, since {named(path)} {reason}; {other}"
         return target._replace(notes=(*target.notes, note))
-    texts = _first_lines(target.file, target.header)
+    texts = first_lines(target.file, target.header)
     is_text = bool(texts)
     for text in (text for text in texts if ":" in text):
         with suppress(MalformedLineError):
@@ -354,7 +354,7 @@ def _with_metrics(target: Target, task: config.Task) -> Target:
     schemes = task.schemes()
     metrics = [find_metric(scheme.metric) for scheme in schemes]
     needing = [metric.name for metric in metrics if metric.needs_candidates]
-    if needing and _first_lines(target.file, target.header) and target.file.lists_answers_alone:
+    if needing and first_lines(target.file, target.header) and target.file.lists_answers_alone:
         note = f"{named(target.output)}: {some_of(needing)} cannot be computed, since {ANSWERS_ALONE}"
         target = target._replace(notes=(*target.notes, note))
     of_shares = any(metric.answers == "shares" for metric in metrics)
@@ -389,12 +389,12 @@ def _has_classes(target: Target) -> bool:
     from geval_py.scoring.metrics.exact import is_class_line
 
     for file in filter(None, (target.expected, target.training)):
-        if answers := _first_lines(file, target.header):
+        if answers := first_lines(file, target.header):
             return all(map(is_class_line, answers))
-    return any(map(is_class_line, _first_lines(target.file, target.header)))
+    return any(map(is_class_line, first_lines(target.file, target.header)))
 
 
-def _first_lines(file: File, header: str | None) -> list[str]:
+def first_lines(file: File, header: str | None) -> list[str]:
     """Read the first lines of a file; none if it cannot be read."""
     file.keep = True
     try:
