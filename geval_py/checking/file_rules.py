@@ -26,9 +26,8 @@ from geval_py.reading.challenge import sets_of_length
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.evaluate import cut_off_note
 from geval_py.tables.numbers import counted
-from geval_py.text import named, visible
+from geval_py.text import named
 
-HEADER_NAMES = frozenset({"answer", "class", "expected", "gold", "label", "labels", "tags", "target", "word", "y"})
 MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of lines is looked for
 
 
@@ -103,12 +102,8 @@ def _beginning(output: CheckedOutput, findings: Findings) -> None:
 
 
 def _separators(output: CheckedOutput, findings: Findings) -> None:
-    """Blame TABs for all entries that look like two (W209) only if no line has a space (E118); find bars (W209)."""
-    counts, texts = output.lines.counts, output.lines.texts
-    bars = [match for text in texts if (match := re.search(r":[-+.0-9eE]*[0-9] ?\|(?!:)", text))]
-    if output.target.is_of_words and 2 * len(bars) > len(texts):
-        message = "two entries look split by `|`; only a space separates entries"
-        findings["W209"] = Finding.of_file(message, count=len(bars), line=1, token="|")
+    """Blame TABs for all entries that look like two (W209) only if no line has a space (E118)."""
+    counts = output.lines.counts
     if counts["spaces"]:
         findings.pop("E118", None)
     elif "E118" in findings and not counts["separators"] and "E118" in output.codes:
@@ -170,18 +165,13 @@ def _tokens_of_language_models(output: CheckedOutput, findings: Findings) -> Non
 
 def _beginnings_and_labels(output: CheckedOutput, findings: Findings, first: Block) -> None:
     """Find what begins each line, and no answer (W222), and labels that are no answers of any line (W303)."""
-    target = output.target
     texts = output.lines.texts[:SAMPLED_LINES]
     answers = str(first.expected, "utf-8", "replace").split("\n")[: first.known]
     prefix = prefix_of(texts)
     if prefix and not prefix_of(answers[:SAMPLED_LINES]):
         message = f"each line begins with its number, as in `{prefix}`"
         findings["W222"] = Finding.of_file(message, count=output.lines.lines, line=1)
-    elif (
-        target.metric is not None
-        and "E117" not in findings
-        and (message := unknown_labels(target, target.metric, texts, answers))
-    ):
+    elif "E117" not in findings and (message := unknown_labels(output.target, texts, answers)):
         findings["W303"] = Finding.of_file(message, count=output.lines.lines, line=1)
 
 
@@ -230,14 +220,8 @@ def _line_count_causes(output: CheckedOutput, items: int, findings: Findings) ->
     total, target = output.lines, output.target
     if "E111" in findings and total.lines > items:
         yield "there are empty lines"
-    if total.texts[:1] == ["["]:
-        yield "it looks like a JSON list: name the file out-NAME.json"
     if "W215" in findings:
         yield "the first line is a header"
-    answer = "" if output.first_block is None else str(output.first_block.expected, "utf-8", "replace").split("\n")[0]
-    if total.lines + 1 == items and answer.strip().casefold() in HEADER_NAMES:
-        name = visible(answer.strip())
-        yield f"`{name}`, the first answer, looks like a header: move the headers to in-header.tsv and out-header.tsv"
     if any(re.fullmatch('".+"', text) for text in total.texts):
         yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"
     elif target.input is not None:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 
 from geval_py.checking.targets import Target, first_lines
-from geval_py.scoring.metrics.base import Metric
-from geval_py.text import shorten, some_of, split_words, strip_spaces, visible
+from geval_py.text import shorten, some_of, strip_spaces, visible
 
 MIN_LINES = 5
 _NUMBERED = re.compile(r"([A-Za-z]*-?)([0-9]{1,18})([:,\t ]|[.)] )(?=.)")
@@ -22,21 +21,21 @@ def prefix_of(texts: Sequence[str]) -> str:
     return "".join(matches[0].group(1, 2)) if is_numbered and matches[0] else ""
 
 
-def unknown_labels(target: Target, metric: Metric, texts: Sequence[str], answers: Sequence[str]) -> str:
+def unknown_labels(target: Target, texts: Sequence[str], answers: Sequence[str]) -> str:
     """Return what to say of lines without any label of the answers or of train; "" if most have some."""
     from geval_py.scoring.metrics.columns import probable_labels  # which word gaps need not
     from geval_py.scoring.metrics.exact import best_guess
 
-    prepare = target.preparation or str
+    metric, prepare = target.metric, target.preparation or str
+    if metric is None or metric.matching or metric.labels == "none":
+        return ""
 
     def labels_of(text: str) -> list[str]:
         text = strip_spaces(prepare(text))
         if metric.labels == "several":
             return [label for label, _ in probable_labels(text)]
-        return split_words(text) if metric.labels == "none" else [best_guess(text) or text]
+        return [best_guess(text) or text]
 
-    if metric.matching or (metric.labels == "none" and metric.name != "TokenAccuracy"):
-        return ""
     training = first_lines(target.training, target.header) if target.training else []
     known = [label for answer in (*answers, *training) for label in labels_of(answer)]
     labels = {*known}

@@ -247,7 +247,7 @@ RULES = (
         "Use word.strip() in Python, and remove such characters inside words; write index=False in pandas' to_csv.",
     ),
     Rule(
-        "W209", "wrong-separator", "two entries seem to be separated by a comma, a semicolon, a bar or a TAB",
+        "W209", "wrong-separator", "two entries seem to be separated by a comma, a semicolon or a TAB",
         "Only a space separates entries: GEval reads both as one entry with a long word.",
         "Separate entries by one space. A line is the guess for one gap and has no columns.",
         has=kernel.SEPARATOR,
@@ -360,7 +360,7 @@ RULES = (
         "W305", "misplaced-lines", "the lines fit other answers than theirs",
         "The first 100 lines are compared with their answers and with those of other lines: shifted by up to three "
         "lines, in reverse order, in the order of 2, 4 or 8 workers. The rule is also broken by batches that repeat "
-        "the batch before, by one guess for all lines of a batch, by a second half that repeats the first, by lines "
+        "the batch before, by one guess for all lines of a batch, by lines "
         "that are the answers themselves and, without answers too, by sorted lines.",
         "Write one line for each line of in.tsv, in the same order.",
         needs_answers=True,

@@ -88,14 +88,3 @@ def test_the_number_of_tags(metric, code, tags, submission):
     ]
     assert "PerplexityHashed" not in problem.fix
     assert (main(["-t", "dev-0"]) == 0) == (code == "W224")
-
-
-def test_an_answer_that_looks_like_a_header(submission):
-    submission("Accuracy", ["S", "S"], ["label", "S", "P"])
-    summary = problems()["E103"].summary
-    assert summary == (
-        "the output has 2 lines for 3 items; `label`, the first answer, looks like a header: move the headers to "
-        "in-header.tsv and out-header.tsv"
-    )
-    submission("Accuracy", ["S", "S"], ["P", "S", "P"])
-    assert problems()["E103"].summary == "the output has 2 lines for 3 items"

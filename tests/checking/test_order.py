@@ -40,7 +40,7 @@ FAULTS = {
         for workers in (2, 4, 8)
     },
     "a batch twice": ([*RIGHT[:32], *RIGHT[16:32], *RIGHT[48:]], "lines 33 to 48 repeat the 16 lines before"),
-    "half twice": (RIGHT[:120] * 2, "lines 121 to 240 repeat the 120 lines before"),
+    "half of the sample twice": ([*RIGHT[:100] * 2, *RIGHT[200:]], "lines 101 to 200 repeat the 100 lines before"),
     "sorted": (sorted(RIGHT), "the lines are sorted"),
     "sorted by its language": (sorted(RIGHT, key=str.lower), "the lines are sorted"),
     "one guess for a batch": (

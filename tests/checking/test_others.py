@@ -303,7 +303,6 @@ LABELS = {  # metric, line, its first label, and why it is none of the answers
     "quotes": ("Macro-F1", lambda tag: f'"{tag}"', '"noun"'),
     "a score beside it": ("MacroAvg/Accuracy", lambda tag: f"{tag}\t0.93", "noun\\t0.93"),
     "percentages": ("MultiLabel-F1", lambda tag: f"{tag}:75", "noun:75"),
-    "tags in lower case": ("TokenAccuracy", lambda tag: f"{tag[0]}/X", "n/X"),
     "other names": ("BrierScore", lambda tag: f"{tag}s:0.9 :0.1", "nouns"),
 }  # fmt: skip
 
