@@ -169,10 +169,11 @@ def _beginnings_and_labels(output: CheckedOutput, findings: Findings, first: Blo
     answers = str(first.expected, "utf-8", "replace").split("\n")[: first.known]
     prefix = prefix_of(texts)
     if prefix and not prefix_of(answers[:SAMPLED_LINES]):
-        message = f"each line begins with its number, as in `{prefix}`"
-        findings["W222"] = Finding.of_file(message, count=output.lines.lines, line=1)
-    elif "E117" not in findings and (message := unknown_labels(output.target, texts, answers)):
-        findings["W303"] = Finding.of_file(message, count=output.lines.lines, line=1)
+        code, message = "W222", f"each line begins with its number, as in `{prefix}`"
+    else:
+        code, message = "W303", unknown_labels(output.target, texts, answers)
+    if message:
+        findings[code] = Finding.of_file(message, count=output.lines.lines, line=1)
 
 
 def _first_lines(output: CheckedOutput, findings: Findings) -> None:

@@ -109,11 +109,10 @@ def _point_at_entry(code: str, text: str) -> tuple[int, str, str]:
             of_rest = " with the rest entry" if code == "W203" else ""
             return 1, "", f"the probabilities sum to {total:.9g}{of_rest}; geval divides them by this sum"
         case "W204":
-            message = "no probability is left for words that are not listed: if the answer is one of them, the loss"
+            message = "no probability is left for words that are not listed"
+            message += ": if the answer is one of them, the loss is infinite"
             if total < wordprobs.MIN_TOTAL:
-                message = (
-                    f"only {1.0 - total:.2g} is left for words that are not listed, no more than rounding explains"
-                )
-                return len(text) + 1, "", message
-            return len(text) + 1, "", f"{message} is infinite"
+                message = f"only {1.0 - total:.2g} is left for words that are not listed"
+                message += ", no more than rounding explains"
+            return len(text) + 1, "", message
     return 1, "", RULES_BY_CODE[code].summary
