@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from geval_py.board.intake import child, sandbox
-from geval_py.board.submission import ANSWER_FILE, FAILED, PARCEL_FILE, Result, write_document
+from geval_py.board.submission import ANSWER_FILE, FAILED, PARCEL_FILE, Result, attributes, write_document
 from geval_py.cli import main
 from geval_py.cli.board import boards
 
@@ -45,7 +45,7 @@ class Story:
 
 def run_here(arguments, settings, place):
     """Run a job of the sandbox in this process."""
-    arguments = arguments | {name: getattr(settings, name) for name in sandbox.SETTINGS}
+    arguments = arguments | attributes(settings, sandbox.SETTINGS)
     arguments |= {"limits": asdict(settings.limits), "tests": {test.name: asdict(test) for test in settings.tests}}
     answer = os.path.join(place, ANSWER_FILE)
     write_document(answer, asdict(child.answer(json.loads(json.dumps(arguments)), place)))

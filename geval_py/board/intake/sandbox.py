@@ -36,6 +36,7 @@ from geval_py.board.submission import (
     Outputs,
     Parcel,
     Result,
+    attributes,
     write_document,
 )
 from geval_py.text import visible, words
@@ -47,9 +48,7 @@ ERROR_FILE = "errors.txt"  # in its place, what a child writes to standard error
 STOP_SECONDS = 1  # for which an interrupt waits
 GRACE_SECONDS = 5  # beyond the limit, in which a child may report itself that its time is over
 MAX_ERROR_BYTES = 2000  # at the end of a child's standard error
-SETTINGS = words(
-    "challenge answers metric seed variants transports"
-)  # that a child gets, beside the tests' and limits
+SETTINGS = "challenge answers metric seed variants transports"  # that a child gets, beside the tests' and limits
 CRASHES = words("SIGABRT SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")  # a program dies by itself
 
 
@@ -84,7 +83,7 @@ def run_in_sandbox(arguments: JsonDocument, settings: BoardSettings, place: str)
     The child has limits on memory, processor time and the size of files; no input, no terminal; only the variables
     of the environment that it needs; and its own session, which is killed when the time is over.
     """
-    arguments |= {name: getattr(settings, name) for name in SETTINGS}
+    arguments |= attributes(settings, SETTINGS)
     arguments |= {"limits": asdict(settings.limits), "tests": {test.name: asdict(test) for test in settings.tests}}
     write_document(os.path.join(place, JOB_FILE), arguments)
     answer = os.path.join(place, ANSWER_FILE)

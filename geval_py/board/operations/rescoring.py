@@ -54,7 +54,15 @@ from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import SUBMITTER
 from geval_py.board.references import References, references_of
 from geval_py.board.settings import BoardSettings
-from geval_py.board.submission import FailedError, Parcel, ReceivedFile, ReceivedOutput, RejectedError, Result
+from geval_py.board.submission import (
+    FailedError,
+    Parcel,
+    ReceivedFile,
+    ReceivedOutput,
+    RejectedError,
+    Result,
+    attributes,
+)
 from geval_py.tables.numbers import counted, exact
 from geval_py.version import __version__
 
@@ -69,10 +77,8 @@ class Outdated:
     """A score to be replaced, and the reason."""
 
     submission_id: int
-    code: str
     reason: str
     test: str
-    metric: str
 
 
 @dataclass(frozen=True)
@@ -206,7 +212,7 @@ def outdated(
     """
     old, teams = [], settings_by_team(connection, settings)
     rows = connection.execute(
-        select(*pick(Submissions, "id code arrived submitter_id reason"), Files.id.label("file_id"), Files.name)
+        select(*pick(Submissions, "id arrived submitter_id reason"), Files.id.label("file_id"), Files.name)
         .add_columns(Outputs.test, Scores.metric, Evaluations.reference, Evaluations.version)
         .join_from(submissions, files)
         .outerjoin(outputs, Outputs.file_id == Files.id)
@@ -225,14 +231,16 @@ def outdated(
             if is_left_out or teams[row.submitter_id].at(row.arrived).test(test) is None:
                 continue
         for metric in (metric for name, metric in references if name == test):
-            score, reference = scored.get(metric), references[test, metric]
+            score = scored.get(metric)
             if score is None:
-                old.append(Outdated(row.id, row.code, NEW_TEST if is_new else NEW_METRIC, test, metric))
-            elif score.reference != reference:
-                old.append(Outdated(row.id, row.code, OTHER_REFERENCE, test, metric))
+                reason = NEW_TEST if is_new else NEW_METRIC
+            elif score.reference != references[test, metric]:
+                reason = OTHER_REFERENCE
             elif score.version != __version__:
                 reason = f"geval-py {score.version} became {__version__}"
-                old.append(Outdated(row.id, row.code, reason, test, metric))
+            else:
+                continue
+            old.append(Outdated(row.id, reason, test))
     return old
 
 
@@ -262,7 +270,7 @@ def score_again(board: Board, number: int, references: References, place: str) -
         for position, file in enumerate(connection.execute(query)):
             path = numbered_path(place, position, file.name)
             database.write_content(connection, file.sha256, path)
-            received.append(ReceivedFile(name=file.name, path=path, sha256=file.sha256, bytes=file.bytes))
+            received.append(ReceivedFile(path=path, **attributes(file, "name sha256 bytes")))
         columns = Outputs.test, Files.name.label("file"), Outputs.variant, Outputs.params
         query = select(*columns).join(files, Files.id == Outputs.file_id).order_by(Outputs.id)
         rows = connection.execute(query.where(Outputs.submission_id == number)).mappings()

@@ -35,7 +35,7 @@ from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.disclosure import changing, refresh
 from geval_py.board.references import references_of
 from geval_py.board.settings import BoardSettings, moment_text
-from geval_py.board.submission import RejectedError
+from geval_py.board.submission import RejectedError, attributes
 from geval_py.errors import DataError, UsageError
 from geval_py.reading.files import naming
 from geval_py.text import visible
@@ -115,11 +115,11 @@ def scan(
         attempt = Attempt(source=source, arrived=now, fingerprint=mark, name=key)
         try:
             _check_no_link(source)
-            if not row:
+            if row:
+                attempt = replace(attempt, **attributes(row, "arrived arrived_by"), row_id=row.id)
+            else:
                 moment, way = moment_of(source)
                 attempt = replace(attempt, arrived=moment, arrived_by=way)
-            else:
-                attempt = replace(attempt, arrived=row.arrived, arrived_by=row.arrived_by, row_id=row.id)
         except (DataError, UsageError) as error:
             attempt = replace(attempt, refusal=str(error))
         new.append(attempt)
@@ -173,15 +173,8 @@ def _store_path(connection: Connection, board: Board, attempt: Attempt, now: dat
         except QuotaError as error:
             refusal = str(error)
     name = own_name(attempt.source)
-    return Receipt(
-        submitter=name,
-        name=name,
-        source=attempt.source,
-        arrived=attempt.arrived,
-        arrived_by=attempt.arrived_by,
-        state=REFUSED,
-        reason=refusal.replace("\n ", ";"),
-    )
+    arrival = attributes(attempt, "source arrived arrived_by")
+    return Receipt(submitter=name, name=name, state=REFUSED, reason=refusal.replace("\n ", ";"), **arrival)
 
 
 # Marks of the organiser on a submission, which stays stored.

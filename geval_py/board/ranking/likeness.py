@@ -112,7 +112,6 @@ def _alike(test: str, rows: Sequence[Any], tolerance: float) -> Iterator[Likenes
     step = -(-rows[0].lines // MAX_LINES)
     losses = np.array([np.array(unpack(row.losses, row.lines)[0])[::step] for row in rows])
     losses = np.nan_to_num(losses, copy=False, nan=INFINITE, posinf=INFINITE)
-    lines = losses.shape[1]
     whose = np.array([row.id for row in rows])
     ranks = _standard_ranks(losses)
     correlations = ranks @ ranks.T
@@ -131,7 +130,7 @@ def _alike(test: str, rows: Sequence[Any], tolerance: float) -> Iterator[Likenes
                     other=rows[other].code,
                     other_submitter=rows[other].name,
                     same=same,
-                    lines=lines,
+                    lines=losses.shape[1],
                     correlation=1 - float((apart * apart).sum()) / 2 if is_ranked else 0.0,
                 )
 

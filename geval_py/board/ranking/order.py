@@ -22,8 +22,8 @@ from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindpar
 
 from geval_py.board.database.schema import SCORED, Moment, board, comparisons
 from geval_py.board.settings import ALL, BEST, BoardSettings, metric_of
+from geval_py.board.submission import attributes
 from geval_py.explaining.significance import LEVEL
-from geval_py.text import words
 
 SUBMITTER, SUBMISSION = "submitter", "submission"
 GROUPINGS = {BEST: SUBMITTER, ALL: SUBMISSION}  # by the word of board.yaml
@@ -111,8 +111,7 @@ def is_disclosed(connection: Connection, settings: BoardSettings, now: datetime)
 
 def made_with(settings: BoardSettings, now: datetime) -> str:
     """Return, as text, all settings that the disclosures and the choice of compared entries depend on."""
-    names = words("metrics tests phases entries finals samples seed")
-    return repr((settings.phase_of(now), *(getattr(settings, name) for name in names)))
+    return repr((settings.phase_of(now), attributes(settings, "metrics tests phases entries finals samples seed")))
 
 
 def p_values(

@@ -32,6 +32,7 @@ from geval_py.board.database.schema import (
 )
 from geval_py.board.operations.teams import settings_by_team
 from geval_py.board.settings import BoardSettings, Digits, metric_of, names_of
+from geval_py.board.submission import attributes
 from geval_py.text import words
 
 
@@ -252,11 +253,9 @@ def _outputs(
         first, ranking = next(iter(by_metric.values())), by_metric.get(settings.metric)
         output = OutputView(
             id=number,
-            test=first.test,
-            variant=first.variant,
-            params=first.params,
+            **attributes(first, "test variant params"),
             figures={
-                name: Figures(value=row.value, low=row.low, high=row.high)
+                name: Figures(**attributes(row, "value low high"))
                 for metric, name in names.items()
                 if ranking and (row := by_metric.get(metric))
             },

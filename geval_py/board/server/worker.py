@@ -45,7 +45,7 @@ from geval_py.board.server import queue
 from geval_py.board.server.delivery import THREADS, deliver_next
 from geval_py.board.server.live import LiveBoard
 from geval_py.board.server.queue import UPLOADED, Job
-from geval_py.board.submission import Result
+from geval_py.board.submission import Result, attributes
 from geval_py.errors import GevalError
 from geval_py.text import visible
 
@@ -205,13 +205,11 @@ def score_submission(board: Board, job: Job, place: str) -> Job:
     references = references_of(board.settings)
     attempt = Attempt(
         source=source,
-        submitter=row.submitter,
-        arrived=row.arrived,
-        baseline=row.baseline,
         row_id=row.id,
         name=row.submitter,
         unopened=row.digest,
         references=references,
+        **attributes(row, "submitter arrived baseline"),
     )
     if has_files:
         return replace(job, attempt=replace(attempt, result=score_again(board, row.id, references, received)))
