@@ -88,7 +88,8 @@ class ScoreTable(Tabular):
             return ["output"], [[name] for name in names]
         if keys and are_told_apart:
             return heads, [
-                label if any(label) else [name, *label[1:]] for name, label in zip(names, labels, strict=True)
+                label if output.parameters else [name, *label[1:]]
+                for output, name, label in zip(outputs, names, labels, strict=True)
             ]
         full = [output.name for output in outputs]
         stems = [name.removesuffix(".tsv") for name in full]

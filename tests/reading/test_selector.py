@@ -172,7 +172,7 @@ def test_lines_and_features_are_of_what_is_selected(challenge, geval):
 def test_commands_use_the_selector_of_config_txt(challenge, geval):
     (challenge / "test-A/out-b.jsonl").write_text(SIMPLE["test-A/expected.jsonl"])
     assert [float(line.split("\t")[1]) for line in geval()[1].splitlines()] == pytest.approx([1, 4 / 7])
-    assert "out-b.jsonl  1.00" in geval("compare", "-t", "test-A")[1]
+    assert "\nb       1.000 " in geval("compare", "-t", "test-A")[1]
     assert geval("report", "-t", "test-A", "--html", "page.html")[0] == 0
     assert geval("-o", "out-b.jsonl", "--diff", "out.jsonl")[1].startswith("0.5\tfirst\t")
     assert evaluate(Challenge.open("."), "test-A", output="out.jsonl").score == pytest.approx(4 / 7)
