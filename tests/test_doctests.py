@@ -6,13 +6,13 @@ import os
 import pkgutil
 
 import pytest
-from warm import NOT_IMPORTED
+from warm import MIGRATIONS, NOT_IMPORTED
 
 import geval_py
 
 FOLDER = os.path.dirname(geval_py.__file__)  # an editable install has the folder above in its path, too
 NAMES = [m.name for m in pkgutil.walk_packages([FOLDER], "geval_py.")]
-MODULES = [name for name in NAMES if name not in NOT_IMPORTED]
+MODULES = [name for name in NAMES if name not in NOT_IMPORTED and not name.startswith(MIGRATIONS)]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -282,7 +282,7 @@ def test_the_drawn_tree_is_the_tree():
 def test_errors_take_their_data_by_name_and_are_not_told_apart_by_it():
     assert len({UsageError(message="x"), UsageError(message="x")}) == 2
     with pytest.raises(TypeError, match="positional"):
-        UsageError("take one")
+        MissingFileError("out.tsv")
 
 
 # Arguments, which each caller knows by another name

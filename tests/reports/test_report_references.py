@@ -109,12 +109,12 @@ def test_the_best_baseline_beside_the_answers(tmp_path, geval):
         (
             str(tmp_path / "out.tsv"),
             f"PerplexityHashed 175: 5.9 times better than {NOTHING} (1,024) and "
-            "1.9 times better than the baseline out-model=unigram.tsv (328).",
+            "1.9 times better than the baseline unigram (328).",
         ),
         (
             "unigram",
             f"PerplexityHashed 328: 3.1 times better than {NOTHING} (1,024) and "
-            "3.1 times better than the baseline out-model=rest.tsv (1,024).",
+            "3.1 times better than the baseline rest (1,024).",
         ),
     ):
         assert geval("report", *places, "-o", out, "--html", str(tmp_path / "page.html"))[0] == 0

@@ -68,8 +68,8 @@ def test_latex_has_the_precision_of_config_txt(config, shown, challenge):
         (challenge / f"dev-0/{name}.tsv").unlink()
         (challenge / f"dev-0/{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
     evaluations = evaluate_all(challenge, "dev-0")
-    assert f"out.jsonl & {shown} " in evaluations.to_latex()
-    assert f"| out.jsonl | {shown} |" in evaluations.to_markdown()
+    assert f"out & {shown} " in evaluations.to_latex()
+    assert f"| out | {shown} |" in evaluations.to_markdown()
 
 
 def test_the_table_of_lines(challenge):

@@ -127,7 +127,7 @@ def test_pairs_are_compared(folder):
     (folder / "sub/other.tsv").write_text("b:0.5 :0.5\nb:0.75 :0.25\n")
     pairs = [(OUTPUT, EXPECTED), ("sub/other.tsv", "./sub/expected.tsv")]
     result = compare([score_file(*pair, metric="LogLossHashed") for pair in pairs], samples=50)
-    assert "of 2 lines of sub/expected.tsv; the baseline is mine.tsv" in str(result)
+    assert "of 2 lines of sub/expected.tsv; the baseline is mine." in str(result)
 
 
 REFUSED = {
