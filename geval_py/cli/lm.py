@@ -319,18 +319,19 @@ def run_surprisal(args: argparse.Namespace) -> None:
         for number, (line, values) in enumerate(zip(behind, surprisals, strict=True), 1)
         for position, (word, bits) in enumerate(zip(line.split(), values, strict=True), 1)
     )
+    decimals = args.precision
     columns = [
         Column("line", alignment="right", write=str),
         Column("position", alignment="right", write=str),
         Column("word"),
-        _figures("surprisal", args.precision, unit="bits"),
+        Column(
+            "surprisal",
+            unit="bits",
+            alignment="right",
+            write=numbers.significant if decimals is None else partial(numbers.fixed, decimals=decimals),
+        ),
     ]
     terminal.show(ngram_model.WordListing(columns, rows), args)
-
-
-def _figures(name: str, precision: int | None, unit: str = "") -> Column:
-    write = numbers.significant if precision is None else partial(numbers.fixed, decimals=precision)
-    return Column(name, unit=unit, alignment="right", write=write)
 
 
 def _opened(name: str) -> ngram_model.NgramModel | word_search.WordSearch:

@@ -224,16 +224,16 @@ def outdated(
     for _, of_file in groupby(rows, key=lambda row: row.file_id):
         scored = {row.metric: row for row in of_file}
         row = next(iter(scored.values()))
-        test, is_new = row.test, row.test is None
-        if is_new:
-            test = row.name.rpartition("/")[0]
+        test, missing = row.test, NEW_METRIC
+        if test is None:
+            test, missing = row.name.rpartition("/")[0], NEW_TEST
             is_left_out = left_out(test) in row.reason and not again
             if is_left_out or teams[row.submitter_id].at(row.arrived).test(test) is None:
                 continue
         for metric in (metric for name, metric in references if name == test):
             score = scored.get(metric)
             if score is None:
-                reason = NEW_TEST if is_new else NEW_METRIC
+                reason = missing
             elif score.reference != references[test, metric]:
                 reason = OTHER_REFERENCE
             elif score.version != __version__:
