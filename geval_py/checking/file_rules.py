@@ -26,8 +26,9 @@ from geval_py.reading.challenge import sets_of_length
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.evaluate import cut_off_note
 from geval_py.tables.numbers import counted
-from geval_py.text import named
+from geval_py.text import named, visible
 
+HEADER_NAMES = frozenset({"answer", "class", "expected", "gold", "label", "labels", "tags", "target", "word", "y"})
 MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of lines is looked for
 
 
@@ -102,8 +103,12 @@ def _beginning(output: CheckedOutput, findings: Findings) -> None:
 
 
 def _separators(output: CheckedOutput, findings: Findings) -> None:
-    """Blame TABs for all entries that look like two (W209) only if no line has a space (E118)."""
-    counts = output.lines.counts
+    """Blame TABs for all entries that look like two (W209) only if no line has a space (E118); find bars (W209)."""
+    counts, texts = output.lines.counts, output.lines.texts
+    bars = [match for text in texts if (match := re.search(r":[-+.0-9eE]*[0-9] ?\|(?!:)", text))]
+    if output.target.is_of_words and 2 * len(bars) > len(texts):
+        message = "two entries look split by `|`; only a space separates entries"
+        findings["W209"] = Finding.of_file(message, count=len(bars), line=1, token="|")
     if counts["spaces"]:
         findings.pop("E118", None)
     elif "E118" in findings and not counts["separators"] and "E118" in output.codes:
@@ -189,7 +194,7 @@ def _first_lines(output: CheckedOutput, findings: Findings) -> None:
     answers = lines.counts["answers"]
     no_guess = answers * target.bits * math.log(2)
     for code, message, fix, places in faults_of_first_lines(
-        first, target.lines or 0, bits, words_are_plain=are_comparable
+        first, target.lines or 0, target.metric, bits, words_are_plain=are_comparable
     ):
         if code == "W304":
             is_worse = no_guess < lines.loss < math.inf and not math.isclose(lines.loss, no_guess)
@@ -223,6 +228,10 @@ def _line_count_causes(output: CheckedOutput, items: int, findings: Findings) ->
         yield "there are empty lines"
     if "W215" in findings:
         yield "the first line is a header"
+    answer = "" if output.first_block is None else str(output.first_block.expected, "utf-8", "replace").split("\n")[0]
+    if total.lines + 1 == items and answer.strip().casefold() in HEADER_NAMES:
+        name = visible(answer.strip())
+        yield f"`{name}`, the first answer, looks like a header: move the headers to in-header.tsv and out-header.tsv"
     if any(re.fullmatch('".+"', text) for text in total.texts):
         yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"
     elif target.input is not None:

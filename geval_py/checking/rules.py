@@ -247,7 +247,7 @@ RULES = (
         "Use word.strip() in Python, and remove such characters inside words; write index=False in pandas' to_csv.",
     ),
     Rule(
-        "W209", "wrong-separator", "two entries seem to be separated by a comma, a semicolon or a TAB",
+        "W209", "wrong-separator", "two entries seem to be separated by a comma, a semicolon, a bar or a TAB",
         "Only a space separates entries: GEval reads both as one entry with a long word.",
         "Separate entries by one space. A line is the guess for one gap and has no columns.",
         has=kernel.SEPARATOR,
@@ -330,6 +330,12 @@ RULES = (
         needs_answers=True,
     ),
     Rule(
+        "W225", "unread-columns", "the answers have columns that the metric does not compare",
+        "A metric of numbers, such as RMSE, reads each line up to the first TAB.",
+        "Make a challenge of each column, or choose a metric that reads all.",
+        needs_answers=True,
+    ),
+    Rule(
         "W301", "impossible-word", "the expected word has the probability 0, so the loss is infinite",
         "The mean loss and the perplexity of the whole file are infinite.",
         "End every line with a rest, such as `:0.01`.",
@@ -365,6 +371,13 @@ RULES = (
         "Write one line for each line of in.tsv, in the same order.",
         needs_answers=True,
     ),
+    Rule(
+        "W306", "other-line-numbers", "vectors fit other seeds of the hash than the line numbers",
+        "The bucket of a word is its hash with the line's number as the seed, and lines are counted from 1. The "
+        "rule compares the first lines.",
+        "Hash the words of line n with the seed n, or write `word:probability` entries.",
+        needs_answers=True,
+    ),
 )  # fmt: skip
 COMMAND = "geval check"
 READ_FORMATS = (  # the remedy for an output that cannot be read
@@ -396,7 +409,7 @@ def select_rules(
     selected, or an unreadable file would pass. Raises UsageError.
 
     >>> sorted(select_rules(["no-guess", "w3"], ignore=["E106", "W304"]))
-    ['E101', 'E105', 'E106', 'E108', 'W214', 'W301', 'W302', 'W303', 'W305']
+    ['E101', 'E105', 'E106', 'E108', 'W214', 'W301', 'W302', 'W303', 'W305', 'W306']
     """
 
     def codes_of(names: Iterable[str]) -> Iterator[str]:

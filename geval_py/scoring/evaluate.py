@@ -195,8 +195,9 @@ def _judge(first: Block, lines: int, plans: Sequence[MetricPlan]) -> tuple[str, 
 
     of_words = [plan for plan in plans if plan.metric.is_of_words or plan.metric.has_entries]
     bits = next((plan.metric.bits or DEFAULT_BITS for plan in of_words), None)
-    words_are_plain = not (of_words or plans)[0].scheme.text_flags
-    fault = next(faults_of_first_lines(first, lines, bits, words_are_plain=words_are_plain))
+    main = (of_words or plans)[0]
+    words_are_plain = not main.scheme.text_flags
+    fault = next(faults_of_first_lines(first, lines, main.metric, bits, words_are_plain=words_are_plain))
     return ("", fault.message) if fault.code == "W304" else (fault.message, "")
 
 

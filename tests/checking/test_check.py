@@ -437,7 +437,9 @@ def test_every_rule_has_a_test():
         "W219",
         "W220",
         "W224",
+        "W225",
         "W302",
+        "W306",
     }  # in test_subwords.py, test_spelling.py, test_first_lines.py
     assert tested | others | subwords | {"W107", "W108", "W305"} == set(ALL)  # in test_targets.py and test_order.py
 
@@ -483,6 +485,14 @@ def test_entries_that_tabs_separate(check):
     assert "W209" in check(output, rules=["W209"])
     late = check(output * 7_000 + b"the:0.5 :0.5\n")  # it stands behind the first block
     assert (set(late), late["W209"].count) == ({"W209"}, 210_000)
+
+
+@pytest.mark.parametrize("line", [b"the:0.5|of:0.25|:0.25\n", b"the:0.5 | of:0.25 | :0.25\n"])
+def test_entries_that_bars_separate(line, check):
+    message = "two entries look split by `|`; only a space separates entries"
+    problem = check(line * 3)["W209"]
+    assert (problem.count, problem.summary, problem.places[0].token) == (3, message, "|")
+    assert "W209" not in check(b"the:0.5 |:0.25 :0.25\n" * 3)
 
 
 @pytest.mark.parametrize(("flags", "found"), [("", {"W301", "W302"}), (":l", set()), (":N<a>", {"W301", "W302"})])

@@ -1,4 +1,4 @@
-"""What the first lines show of the whole file: vectors in a wrong unit, tags cut off, headers."""
+"""What the first lines show of the whole file: vectors in a wrong unit or of wrong seeds, tags cut off, columns, headers."""
 
 from math import log
 
@@ -26,10 +26,10 @@ def submission(tmp_path, monkeypatch):
     return write
 
 
-def vectors(unit=lambda value: value):
-    """Vectors with the most mass in the bucket of the answer, in a unit of logarithms."""
+def vectors(unit=lambda value: value, seed_of=lambda line: line):
+    """Vectors with the most mass in the bucket of the answer, in a unit of logarithms, hashed by some seeds."""
     for line, answer in enumerate(ANSWERS, 1):
-        bucket = mmh3.hash(answer, line, signed=False) % (1 << BITS)
+        bucket = mmh3.hash(answer, seed_of(line), signed=False) % (1 << BITS)
         masses = [(1 - SHARE) / (1 << BITS) + SHARE * (bucket == place) for place in range(1 << BITS)]
         yield " ".join(f"{unit(log(mass)):.6f}" for mass in masses)
 
@@ -71,6 +71,24 @@ def test_the_unit_of_a_vector(unit, code, summary, fix, submission, capsys):
     assert note(capsys) == (summary if code == "W223" else f"{summary}; {fix}")
 
 
+SEEDS = {
+    "lines from 0": (
+        lambda line: line - 1,
+        "the vectors fit line numbers from 0 on: the seed of the hash is the line's number, from 1 on",
+    ),
+    "the same seed": (
+        lambda _: 42, "the vectors fit the seed 42 on all lines: the seed of the hash is the line's number, from 1 on",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("seed_of", "message"), SEEDS.values(), ids=SEEDS)
+def test_the_seed_of_a_vector(seed_of, message, submission, capsys):
+    submission("PerplexityHashed4", vectors(seed_of=seed_of))
+    assert problems()["W306"].summary == message
+    assert note(capsys) == message
+
+
 TAGS = "O B-PER I-PER O O"
 
 
@@ -88,3 +106,25 @@ def test_the_number_of_tags(metric, code, tags, submission):
     ]
     assert "PerplexityHashed" not in problem.fix
     assert (main(["-t", "dev-0"]) == 0) == (code == "W224")
+
+
+@pytest.mark.parametrize(("answer", "message"), [
+    ("0.5\t0.1", "RMSE reads the first of 2 columns; the others are not compared"),
+    ("0.0\t0.66\t0.0\t0.16", "RMSE reads the first of 4 columns; the others are not compared"),
+    ("0.5", ""),
+])  # fmt: skip
+def test_columns_that_are_not_compared(answer, message, submission, capsys):
+    submission("RMSE", ["0.5\t9"] * 2, [answer] * 2)
+    assert [problem.summary for problem in problems().values()] == [message] * bool(message)
+    assert note(capsys) == message
+
+
+def test_an_answer_that_looks_like_a_header(submission):
+    submission("Accuracy", ["S", "S"], ["label", "S", "P"])
+    summary = problems()["E103"].summary
+    assert summary == (
+        "the output has 2 lines for 3 items; `label`, the first answer, looks like a header: move the headers to "
+        "in-header.tsv and out-header.tsv"
+    )
+    submission("Accuracy", ["S", "S"], ["P", "S", "P"])
+    assert problems()["E103"].summary == "the output has 2 lines for 3 items"
