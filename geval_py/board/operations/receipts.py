@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, func, select, update
@@ -99,9 +99,7 @@ def day_of(moment: datetime, zone: tzinfo) -> Day:
     ('2027-03-28', True)
     """
     local = moment.astimezone(zone).date()
-    start, end = (
-        datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC) for day in (local, local + timedelta(1))
-    )
+    start, end = (datetime.combine(day, time(), zone).astimezone(UTC) for day in (local, local + timedelta(1)))
     return Day(local.isoformat(), start, end)
 
 

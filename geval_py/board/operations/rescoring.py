@@ -77,8 +77,10 @@ class Outdated:
     """A score to be replaced, and the reason."""
 
     submission_id: int
+    code: str
     reason: str
     test: str
+    metric: str
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ def outdated(
     """
     old, teams = [], settings_by_team(connection, settings)
     rows = connection.execute(
-        select(*pick(Submissions, "id arrived submitter_id reason"), Files.id.label("file_id"), Files.name)
+        select(*pick(Submissions, "id code arrived submitter_id reason"), Files.id.label("file_id"), Files.name)
         .add_columns(Outputs.test, Scores.metric, Evaluations.reference, Evaluations.version)
         .join_from(submissions, files)
         .outerjoin(outputs, Outputs.file_id == Files.id)
@@ -240,7 +242,7 @@ def outdated(
                 reason = f"geval-py {score.version} became {__version__}"
             else:
                 continue
-            old.append(Outdated(row.id, reason, test))
+            old.append(Outdated(row.id, row.code, reason, test, metric))
     return old
 
 
