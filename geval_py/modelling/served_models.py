@@ -105,16 +105,18 @@ class Server:
                     try:
                         answer = response.json()
                         value = read(answer)
+                        used = int((answer.get("usage") or {}).get("total_tokens") or 0)
                     except (ValueError, LookupError, TypeError, AttributeError):
                         reason = f"gives no {what} with its answer: {shorten(visible(text.strip()), 100)}"
                     else:
                         self.requests += 1
-                        self.usage += int((answer.get("usage") or {}).get("total_tokens") or 0)
+                        self.usage += used
                         return value
                 else:
                     reason = f"answers {status}: {shorten(visible(text.strip()), 200)}"
                     if response.is_redirect:
-                        raise self._failed(f"{reason}\n  its address is {visible(response.headers['location'])}")
+                        where = response.headers.get("location", "not named")
+                        raise self._failed(f"{reason}\n  its address is {visible(where)}")
                     if status in {400, 422}:
                         refused = [name for name in RENAMED if name in fields and re.search(rf"\b{name}\b", text)]
                         if refused:
@@ -141,15 +143,14 @@ class Server:
 
 
 def _retry_after(headers: Any) -> float | None:
-    """Return the seconds that a server names (RFC 9110, 10.2.3)."""
+    """Return the seconds that a server names, or that are left until its date (RFC 9110, 10.2.3); None for others."""
     value = headers.get("retry-after", "")
-    try:
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", value):
         return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except ValueError:
-        try:
-            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-        except ValueError:
-            return None
+        return None
 
 
 def token_text(text: str, encoded: Sequence[int] | None = None) -> bytes:

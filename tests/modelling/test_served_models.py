@@ -155,7 +155,7 @@ LACKS = "gives no log probabilities of alternatives (logprobs, top_logprobs) wit
     "<html>an error</html>", '{"choices": [{"logp', {"error": {"message": "no GPU is left"}}, completion("x"), completion(None),
     completion({}), completion({"top_logprobs": None}), completion({"top_logprobs": [["x"]]}),
     completion({"top_logprobs": [{"a": "much"}]}), completion({"top_logprobs": [{"a": None, "b": -1}]}),
-    completion({"content": [{"top_logprobs": [{"token": 5}]}]}), completion({"top_logprobs": [{}]}),
+    completion({"content": [{"top_logprobs": [{"token": 5}]}]}), completion({"top_logprobs": [{}]}), GOOD | {"usage": "much"},
 ])  # fmt: skip
 def test_an_answer_that_is_none_is_tried_again_and_then_an_error(body, replies):
     asked = replies((200, body))
@@ -188,6 +188,7 @@ def test_a_busy_server_is_asked_again(status, replies):
     (404, "no such model", {}, "answers 404: no such model"),
     (429, {"error": {"code": "insufficient_quota"}}, {}, 'answers 429: {"error":{"code":"insufficient_quota"}}'),
     (307, "", {"location": "https://there/v1"}, "answers 307: \n  its address is https://there/v1"),
+    (307, "", {}, "answers 307: \n  its address is not named"),
     (429, "slow", {"retry-after": "90"}, "answers 429: slow\n  it asks to wait 90 seconds, which --wait 90 allows"),
 ])  # fmt: skip
 def test_what_no_waiting_mends_is_an_error_at_once(status, body, headers, message, replies):
@@ -197,8 +198,9 @@ def test_what_no_waiting_mends_is_an_error_at_once(status, body, headers, messag
     assert (str(caught.value), len(asked)) == (f"The server {URL}/completions {message}", 1)
 
 
-def test_a_server_may_name_a_date(replies):
-    replies((503, "later", {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}), (200, GOOD))
+@pytest.mark.parametrize("value", ["Wed, 21 Oct 2015 07:28:00 GMT", "-5", "nan", "inf", "soon"])
+def test_a_server_may_name_a_date_or_nonsense(value, replies):
+    replies((503, "later", {"retry-after": value}), (200, GOOD))
     assert Served(URL)
 
 
