@@ -37,7 +37,7 @@ from geval_py.text import excerpt, named, visible
 class GevalError(Exception):
     """Base class of all errors that geval-py raises on purpose.
 
-    The arguments of each are named, and become attributes.
+    Arguments are named, but for the message of a :class:`UsageError`, and become attributes.
     """
 
     exit_status = 1  # of the command that it ends

@@ -52,7 +52,7 @@ def evaluate(
     DataError if the data are.
     """
     if output is not None and not isinstance(output, str | os.PathLike):
-        raise UsageError(message=f"output is the name or path of one output, not {shown(output)}; see evaluate_all")
+        raise UsageError(f"output is the name or path of one output, not {shown(output)}; see evaluate_all")
     task, split = _located(challenge, test, output, metric, tokenizer)
     only_output(split.outputs)
     return _one_of(evaluate_split(task, split, keep=True, cluster=cluster))
@@ -146,12 +146,10 @@ def _located(
             "score(predictions, references, metric=…) scores lists, and score_file(output, expected, metric=…) files"
         )
         value = test if isinstance(challenge, Challenge | str | os.PathLike) else challenge
-        raise UsageError(
-            message=f"evaluate takes a challenge and the name of a test set, not {shown(value)}\n  {others}"
-        )
+        raise UsageError(f"evaluate takes a challenge and the name of a test set, not {shown(value)}\n  {others}")
     if not isinstance(challenge, Challenge) and os.path.isfile(challenge):
         advice = "score_file(output, expected, metric=…) scores one file against another"
-        raise UsageError(message=f"{named(os.fspath(challenge))} is a file, and not a challenge's folder\n  {advice}")
+        raise UsageError(f"{named(os.fspath(challenge))} is a file, and not a challenge's folder\n  {advice}")
     task = (challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)).task
     task = task.replace(
         test_name=os.fspath(test), out_files=task.out_files if output is None else (os.fspath(output),)
@@ -171,27 +169,27 @@ def _with_metrics(task: Task, metric: Metrics, tokenizer: str | None) -> Task:
     schemes = select_schemes(task)
     if not any(metric.is_tokenised for _, metric in schemes):
         names = ", ".join(metric.name for _, metric in schemes)
-        raise UsageError(message=f"tokenizer is for metrics of words, such as BLEU, and has no effect on {names}")
+        raise UsageError(f"tokenizer is for metrics of words, such as BLEU, and has no effect on {names}")
     return task
 
 
 def _names(metric: object) -> tuple[str, ...]:
     names = (metric,) if isinstance(metric, str) or not isinstance(metric, Iterable) else tuple(metric)
     if not all(isinstance(name, str) for name in names):
-        raise UsageError(message=f"metric is a name, such as 'PerplexityHashed', or several, not {shown(metric)}")
+        raise UsageError(f"metric is a name, such as 'PerplexityHashed', or several, not {shown(metric)}")
     return names
 
 
 def _checked_vocabulary(vocabulary: Iterable[str], task: Task) -> frozenset[str]:
     """Return the words of a vocabulary; raises UsageError for one that no metric uses."""
     if isinstance(vocabulary, str):
-        raise UsageError(message=f"a vocabulary is a list of words, not {shown(vocabulary)}")
+        raise UsageError(f"a vocabulary is a list of words, not {shown(vocabulary)}")
     words = frozenset(vocabulary)
     schemes = select_schemes(task)
     if words and not any(metric.needs_vocabulary for _, metric in schemes):
         names = ", ".join(metric.name for _, metric in schemes)
         what = "vocabulary is for metrics on exact words, such as Perplexity, and has no effect on"
-        raise UsageError(message=f"{what} {names}")
+        raise UsageError(f"{what} {names}")
     return words
 
 

@@ -159,17 +159,17 @@ Line 7: Unexpected data [number text found after a number]
                ^"""
 ERRORS = {  # one or more of each class, with its sentence
     "the root": (GevalError(), ""),
-    "usage": (UsageError(message="take one"), "take one"),
+    "usage": (UsageError("take one"), "take one"),
     "missing package": (
-        MissingPackageError(message="Parquet is read by pyarrow: pip install pyarrow", package="pyarrow"),
+        MissingPackageError("Parquet is read by pyarrow: pip install pyarrow", package="pyarrow"),
         "Parquet is read by pyarrow: pip install pyarrow",
     ),
     "scheme": (
-        SchemeError(message="Unknown or broken metric flags: z", scheme="LogLossHashed:z"),
+        SchemeError("Unknown or broken metric flags: z", scheme="LogLossHashed:z"),
         "Unknown or broken metric flags: z",
     ),
     "scheme of an output": (
-        SchemeError(message="No item has the feature `out:x'", scheme="LogLoss:f<out:x>", path=BAD_NAME),
+        SchemeError("No item has the feature `out:x'", scheme="LogLoss:f<out:x>", path=BAD_NAME),
         f"No item has the feature `out:x'\n  in `{SAFE_NAME}`",
     ),
     "data": (DataError(path="dev-0"), ""),
@@ -280,7 +280,7 @@ def test_the_drawn_tree_is_the_tree():
 
 
 def test_errors_take_their_data_by_name_and_are_not_told_apart_by_it():
-    assert len({UsageError(message="x"), UsageError(message="x")}) == 2
+    assert len({UsageError("x"), UsageError("x")}) == 2
     with pytest.raises(TypeError, match="positional"):
         MissingFileError("out.tsv")
 
@@ -310,15 +310,15 @@ def test_each_argument_that_an_error_names_is_one_in_python_and_an_option():
 
 
 SAID = {
-    "one": (UsageError(message="use", arguments=("output",)), "use output=…", "use -o"),
-    "two": (UsageError(message="use", arguments=("test", "min_frequency")), "use test=… or min_frequency=…", "use -t or --min-frequency"),
-    "none": (UsageError(message="use {out}"), "use {out}", "use {out}"),
+    "one": (UsageError("use", arguments=("output",)), "use output=…", "use -o"),
+    "two": (UsageError("use", arguments=("test", "min_frequency")), "use test=… or min_frequency=…", "use -t or --min-frequency"),
+    "none": (UsageError("use {out}"), "use {out}", "use {out}"),
     "GEval 1.42.2's words": (
-        UsageError(message="no metric given, use", arguments=("metric",)),
+        UsageError("no metric given, use", arguments=("metric",)),
         "no metric given, use metric=…",
         "no metric given, use --metric option\n  for example -m PerplexityHashed; or run geval in the folder of the challenge's config.txt, or name it with --challenge",
     ),
-    "of a scheme": (SchemeError(scheme="x", message="use", arguments=("output",)), "use output=…", "use -o"),
+    "of a scheme": (SchemeError("use", scheme="x", arguments=("output",)), "use output=…", "use -o"),
     "in a hint": (
         MissingFileError(what="No file", path="x", hint="choose one with", arguments=("test",)),
         "No file: `x`\n  choose one with test=…",

@@ -66,7 +66,7 @@ def check_group(column: str, columns: Sequence[str]) -> None:
     if column not in columns:
         advice = suggestion(column, columns)
         there = visible(", ".join(columns))
-        raise UsageError(message=f"no column {visible(column)} to group by\n  {advice}there are {there}")
+        raise UsageError(f"no column {visible(column)} to group by\n  {advice}there are {there}")
 
 
 class Document(NamedTuple):
@@ -99,7 +99,7 @@ def read_documents(paths: Iterable[str], *, id: str = ID, text: str = TEXT) -> l
     for document in documents:
         if document.id in seen:
             places = " and ".join(dict.fromkeys(map(named, (seen[document.id], document.path))))
-            raise UsageError(message=f"two documents have the id {visible(document.id)}\n  in {places}")
+            raise UsageError(f"two documents have the id {visible(document.id)}\n  in {places}")
         seen[document.id] = document.path
     return [one._replace(columns={name: one.columns.get(name, "") for name in columns}) for one in documents]
 
@@ -243,4 +243,4 @@ def read_pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(message=f"--words is not a regular expression: {visible(text)}\n  {error}") from error
+        raise UsageError(f"--words is not a regular expression: {visible(text)}\n  {error}") from error

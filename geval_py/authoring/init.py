@@ -50,12 +50,12 @@ def init_challenge(task: config.Task, *, precision: int | None = None, percentag
     name = task.test_name
     if name in (splits.DEV_SET, splits.TRAINING_SET):
         advice = "give the hidden test set another name, such as test-B"
-        raise UsageError(message=f"a new challenge has its own {name}: {advice}")
+        raise UsageError(f"a new challenge has its own {name}: {advice}")
     if not re.fullmatch(r"[^/\\]+", name) or name in (".", ".."):
-        raise UsageError(message=f"a test set's name is a folder's: {visible(name)}")
+        raise UsageError(f"a test set's name is a folder's: {visible(name)}")
     expected = task.expected_file or splits.EXPECTED_FILE
     if not re.fullmatch(r"[^/\\]+", expected):
-        raise UsageError(message=f"the answers need a file's name, without a folder: {visible(expected)}")
+        raise UsageError(f"the answers need a file's name, without a folder: {visible(expected)}")
     prefixes, _, metric = schemes[0][1].name.rpartition("/")
     if prefixes and metric == "Accuracy":
         metric = "Macro-F"
@@ -100,7 +100,7 @@ def config_text(
     text = " ".join(map(config.word_of, words))
     for word, read in zip(words, config.words_of(text), strict=False):
         if word != read:
-            raise UsageError(message=f"config.txt cannot hold a backslash before white space: {visible(word)}")
+            raise UsageError(f"config.txt cannot hold a backslash before white space: {visible(word)}")
     return text
 
 

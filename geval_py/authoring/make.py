@@ -128,17 +128,17 @@ def cut_challenge(
     ``progress`` is called with the number of documents that are cut, and the number of all.
     """
     if not documents:
-        raise UsageError(message="there is no text: the folders hold no file")
+        raise UsageError("there is no text: the folders hold no file")
     columns = tuple(documents[0].columns)
     for name in CONTEXTS:
         if name in columns:
-            raise UsageError(message=f"a document's column cannot have the name {name}, which the gaps' texts have")
+            raise UsageError(f"a document's column cannot have the name {name}, which the gaps' texts have")
     cut = recipe.cut
     if recipe.group is not None:
         corpora.check_group(recipe.group, columns)
     if cut.step < cut.window:
         raise UsageError(
-            message=f"windows of {cut.window} words would overlap: answers could be read in other inputs\n"
+            f"windows of {cut.window} words would overlap: answers could be read in other inputs\n"
             f"  --every takes {cut.window} or more, with --context {cut.context}; --train-every may be less"
         )
     if recipe.least_frequency > 1:
@@ -160,7 +160,7 @@ def cut_challenge(
             gaps.sort(key=lambda gap: _digest(f"{cut.seed} {gap.place} {gap.document.id}"))
     if not any(parts.values()):
         raise UsageError(
-            message=f"no gap can be cut: no text has a word that may be one, with {cut.context} words on each "
+            f"no gap can be cut: no text has a word that may be one, with {cut.context} words on each "
             "side\n  try a smaller --context, other --words or a lower --least-frequency"
         )
     return parts
@@ -200,7 +200,7 @@ def _check_filled(parts: Mapping[str, Sequence[object]], groups: Sequence[str], 
         usual = "give another --salt, another --split, or more and smaller groups"
         one = f"there is only one {kind}" if count == 1 else f"none of the {count} has a gap there"
         raise UsageError(
-            message=f"no gap for {' and '.join(empty)}: parts are made of whole groups ({kind}), and {one}\n"
+            f"no gap for {' and '.join(empty)}: parts are made of whole groups ({kind}), and {one}\n"
             f"  {advice or usual}"
         )
 
@@ -235,7 +235,7 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
     names = tuple(columns) or headers[0]
     if not names:
         message = f"the columns of in.tsv have no names: there is no {splits.IN_HEADER_FILE}"
-        raise UsageError(message=f"{message}\n  --columns FileId,… names them")
+        raise UsageError(f"{message}\n  --columns FileId,… names them")
     chosen = names[0] if group is None else group
     corpora.check_group(chosen, names)
     paths = []
@@ -287,7 +287,7 @@ def check_folders(out: str, answers: str) -> None:
     public, private = os.path.realpath(out), os.path.realpath(answers)
     if os.path.commonpath((public, private)) == public:
         message = f"the hidden answers would lie inside the public folder: {named(answers)} is in {named(out)}"
-        raise UsageError(message=f"{message}\n  name another folder with --answers")
+        raise UsageError(f"{message}\n  name another folder with --answers")
     for folder in (out, answers):
         check_new_folder(folder)
 

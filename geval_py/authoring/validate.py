@@ -158,9 +158,7 @@ def validate_challenge(directory: str, options: config.Task | None = None) -> tu
     faults = [Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
     task, schemes, unread = _read_config(directory, options or config.Task())
     if task.selector is not None:
-        raise UsageError(
-            message=f"{named(head[0])} has --selector: parts of JSON lines are not validated, only scored"
-        )
+        raise UsageError(f"{named(head[0])} has --selector: parts of JSON lines are not validated, only scored")
     faults += unread
     if (schemes or not unread) and os.path.isfile(head[0]) and not any(named.priority == 1 for named, _ in schemes):
         faults.append(Fault("No metric has priority 1"))

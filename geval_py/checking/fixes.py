@@ -105,7 +105,7 @@ def fix_file(
     CorruptFileError if the file cannot be read. The file is then unchanged.
     """
     if files.name_of(path).endswith(FORMAT_ENDINGS):
-        raise UsageError(message=f"Cannot fix {named(path)}: it is not TSV; `geval convert` writes it as TSV")
+        raise UsageError(f"Cannot fix {named(path)}: it is not TSV; `geval convert` writes it as TSV")
     original = rewriting.check_replaceable(path, verb="fix")
     has_tabs = has_spaces = False  # whether TABs separate entries, and no line has a space (E118)
     if "E118" in rules:

@@ -394,7 +394,7 @@ def find_rule(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND) 
     for rule in rules:
         if name.strip().casefold() in {rule.code.casefold(), rule.name}:
             return rule
-    raise UsageError(message=f"there is no rule `{visible(name)}`\n  {command} --rules lists them")
+    raise UsageError(f"there is no rule `{visible(name)}`\n  {command} --rules lists them")
 
 
 def select_rules(

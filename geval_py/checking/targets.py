@@ -118,7 +118,7 @@ def find_targets(
     for scheme in config.checked_schemes(metrics):
         find_metric(scheme.metric)
     if paths.count(files.STANDARD_INPUT) > 1:
-        raise UsageError(message="standard input (-) can be read only once: give one output as -")
+        raise UsageError("standard input (-) can be read only once: give one output as -")
     if challenge is not None:
         _check_challenge(challenge, tests)
     for path in paths:
@@ -181,7 +181,7 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
                 continue
             if output.path in seen:
                 sets = f"{len(tests)} test sets ({some_of(tests)})"
-                raise UsageError(message=f"`{visible(output.path)}` cannot be for {sets}: choose one")
+                raise UsageError(f"`{visible(output.path)}` cannot be for {sets}: choose one")
             seen.add(output.path)
             is_file = not output.file.is_in_no_folder
             folder = os.path.dirname(os.path.abspath(output.path)) if is_file else os.curdir
@@ -270,11 +270,11 @@ def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
             close = folder or os.curdir, nearest(name, files.names_in(folder or os.curdir, "directory")) or ""
     if reason:
         advice = f"\n  did you mean `{visible(os.path.normpath(os.path.join(*close)))}`?" if all(close) else ""
-        raise UsageError(message=f"`{visible(path)}` is no challenge: {reason}{advice}")
+        raise UsageError(f"`{visible(path)}` is no challenge: {reason}{advice}")
     for test in tests:
         if sets and not os.path.isdir(os.path.join(path, test)):
             names = some_of(_test_sets(path))
-            raise UsageError(message=f"`{visible(path)}` has no test set `{visible(test)}`\n  there are {names}")
+            raise UsageError(f"`{visible(path)}` has no test set `{visible(test)}`\n  there are {names}")
 
 
 # The options of a challenge
@@ -292,7 +292,7 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
     except DataError as error:  # a challenge that is broken is not the submission's fault
         task, unknown = config.Task(), _one_line(error)
     if task.selector is not None:
-        raise UsageError(message=f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
+        raise UsageError(f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
     if metric_names:
         task, unknown = task.replace(alt_metrics=tuple(metric_names), select_metrics=()), ""
     target = _with_files(target, task)

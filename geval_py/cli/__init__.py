@@ -119,15 +119,15 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
         if option.goes_with and mode not in option.goes_with:
             *others, last = (SCORES if field == SCORES else OPTIONS[field].long_name for field in option.goes_with)
             together = f"{', '.join(others)} or {last}" if others else last
-            raise UsageError(message=f"{option.long_name} goes with {together}{option.otherwise}")
+            raise UsageError(f"{option.long_name} goes with {together}{option.otherwise}")
         if mode in option.useless_with:
-            raise UsageError(message=f"{option.long_name} has no effect with {OPTIONS[mode].long_name}: leave it out")
+            raise UsageError(f"{option.long_name} has no effect with {OPTIONS[mode].long_name}: leave it out")
     if "seed" in options and settings.bootstrap is None:
-        raise UsageError(message="--seed goes with --bootstrap")
+        raise UsageError("--seed goes with --bootstrap")
     for field in config.BY_DOCUMENTS:
         if field in options and mode == SCORES and settings.bootstrap is None:
             name = OPTIONS[field].long_name
-            raise UsageError(message=f"{name} goes with --bootstrap, --worst-features or geval compare")
+            raise UsageError(f"{name} goes with --bootstrap, --worst-features or geval compare")
     # Else lines are shown without it.
     needs_items = "input_file" in values and mode in (*config.LINES, *config.FEATURES)
     return fields_of(Task, values | {"needs_items": needs_items}), settings
@@ -139,7 +139,7 @@ def parse_each(words: Sequence[str], challenges: Sequence[str]) -> Iterator[tupl
     del options["challenges"]
     for field in ("out_directory", "expected_directory"):
         if field in options:
-            raise UsageError(message=f"--challenge says where all is: leave {OPTIONS[field].long_name} out")
+            raise UsageError(f"--challenge says where all is: leave {OPTIONS[field].long_name} out")
     for folder in challenges:
         values = config.merged(options | {"out_directory": folder, "expected_directory": folder})
         yield fields_of(Task, values), fields_of(Settings, values)

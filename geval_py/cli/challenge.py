@@ -154,7 +154,7 @@ def run_make(args: argparse.Namespace) -> None:
     out, answers = _folders_to_make("make", args, args.texts, "a text")
     for name in ("context", "every", "train_every", "least_frequency"):
         if getattr(args, name) == 0:
-            raise UsageError(message=f"--{name.replace('_', '-')} is 1 or more")
+            raise UsageError(f"--{name.replace('_', '-')} is 1 or more")
     recipe = _recipe(
         args,
         cut=corpora.Cut(args.context, args.every, args.random, corpora.read_pattern(args.words), seed=args.seed),
@@ -202,7 +202,7 @@ def _folders_to_make(name: str, args: argparse.Namespace, source: object, what: 
     """
     if not source or not args.out:
         missing = "a folder to make is missing: -o DIR" if source else f"{what} is missing"
-        raise UsageError(message=f"{missing}\n  geval challenge {name} --help shows the options")
+        raise UsageError(f"{missing}\n  geval challenge {name} --help shows the options")
     answers = args.answers or args.out.rstrip("/" + os.sep) + make.ANSWERS_ENDING
     make.check_folders(args.out, answers)
     return str(args.out), str(answers)

@@ -165,9 +165,9 @@ def run_check(args: argparse.Namespace) -> int:
         return 0
     if args.fix or args.diff:
         if args.diff and args.format != "text":
-            raise UsageError(message="--diff shows lines, not a report: leave --format out")
+            raise UsageError("--diff shows lines, not a report: leave --format out")
     elif args.rest_mass is not None or args.no_backup:
-        raise UsageError(message="--rest-mass and --no-backup go with --fix or --diff")
+        raise UsageError("--rest-mass and --no-backup go with --fix or --diff")
     found = partial(
         targets.find_targets, args.paths or ["."], args.challenge, args.tests, args.alt_metrics or (), args.lines
     )
@@ -196,7 +196,7 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
     for target in outputs:
         if isinstance(target, targets.Target) and (target.output == STANDARD_INPUT or target.shown):
             kind = "a member of an archive" if target.shown else "standard input"
-            raise UsageError(message=f"--fix and --diff need a file, not {kind}")
+            raise UsageError(f"--fix and --diff need a file, not {kind}")
     failed = False
     for target in outputs:
         path = target.path if isinstance(target, rules.Problem) else target.output

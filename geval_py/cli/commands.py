@@ -141,7 +141,7 @@ def _extras_named(name: str) -> Iterator[None]:
             if name.startswith("board") and (error.name or "").partition(".")[0] in packages:
                 what = "board" if extra == "board" else name
                 message = f"geval {what} needs {error.name}, of the extra {extra}: {installs(extra)}"
-                raise UsageError(message=message) from error
+                raise UsageError(message) from error
         raise
 
 
@@ -156,11 +156,11 @@ def unknown_subcommand(group: str, word: str | None = None) -> UsageError:
     names = summaries(group)
     there = f"the commands are {', '.join(names)}"
     if word is None:
-        return UsageError(message=f"a command of geval {group} is missing\n  {there}")
+        return UsageError(f"a command of geval {group} is missing\n  {there}")
     known = OTHER_COMMANDS.get(word, "").removeprefix(f"geval {group} ")
     meant = known if known in names else nearest(word, names)
     advice = "" if meant is None else f"did you mean {meant}? "
-    return UsageError(message=f"there is no command `geval {group} {visible(word)}`\n  {advice}{there}")
+    return UsageError(f"there is no command `geval {group} {visible(word)}`\n  {advice}{there}")
 
 
 # Parsers
@@ -189,7 +189,7 @@ class CommandParser(config.Parser):
         if strays:
             meant = option_meant(strays[0], self._option_string_actions) if strays[0].startswith("-") else None
             advice = f"{self.prog} --help shows the options" if meant is None else f"did you mean {meant}?"
-            raise UsageError(message=visible(f"unrecognized arguments: {' '.join(strays)}") + f"\n  {advice}")
+            raise UsageError(visible(f"unrecognized arguments: {' '.join(strays)}") + f"\n  {advice}")
         values = vars(args)
         if "formats" in values:
             args.format = args.format or format_of(args.output_file, args.formats) or "text"
@@ -282,7 +282,7 @@ def switch(*names: str, help: str) -> OptionAdder:
 def check_free(path: str, args: argparse.Namespace) -> None:
     """Raise UsageError for a path where something is, unless ``--force`` is given."""
     if os.path.lexists(path) and not args.force:
-        raise UsageError(message=f"{named(path)} is there already, and is left as it is\n  --force writes over it")
+        raise UsageError(f"{named(path)} is there already, and is left as it is\n  --force writes over it")
 
 
 def number_option(*names: str, metavar: str = "N", **settings: Any) -> OptionAdder:

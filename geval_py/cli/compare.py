@@ -117,7 +117,7 @@ def run_compare(args: argparse.Namespace) -> int:
         alone = [config.said_option(name) for name in OF_ONE_TEST if getattr(args, name, None) is not None]
         alone += ["a pattern of --runs"] * ("{" in (args.runs or ""))
         if alone:
-            raise UsageError(message=f"{', '.join(alone)}: only with a single test set")
+            raise UsageError(f"{', '.join(alone)}: only with a single test set")
         tasks = [_task_of(args, folder, test) for folder, test in places]
     results = []
     for one in tasks:

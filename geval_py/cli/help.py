@@ -132,7 +132,7 @@ def run_help(args: argparse.Namespace) -> None:
         meant = command_meant(name, [*COMMANDS, *map("help {}".format, TOPICS)], config.OPTION_NAMES)
         advice = "" if meant is None else f"did you mean {meant}? "
         there = f"{advice}the commands are {', '.join(summaries())}; the lists are {', '.join(TOPICS)}"
-        raise UsageError(message=f"there is no command `{visible(name)}`\n  {there}")
+        raise UsageError(f"there is no command `{visible(name)}`\n  {there}")
 
 
 def _explained(name: str) -> bool:

@@ -125,7 +125,7 @@ def run_mix(args: argparse.Namespace) -> None:
                 terminal.note(f"mixed outputs are left out unless they are named: {names}")
             split = split._replace(outputs=tuple(output for output in split.outputs if output not in made))
         if not split.outputs:
-            raise UsageError(message="geval mix takes an output; there are only mixed ones")
+            raise UsageError("geval mix takes an output; there are only mixed ones")
     _improve(args, task, settings, split)
 
 
@@ -184,5 +184,5 @@ def _checked_lines(mixed: derived.Derived, challenge: Challenge, test: str, *, f
         mixed.check_free(force)
     except ExistingFileError as error:
         hint = "" if force else "\n  --force writes over it"
-        raise UsageError(message=f"{named(error.path)} is there already, and is left as it is{hint}") from error
+        raise UsageError(f"{named(error.path)} is there already, and is left as it is{hint}") from error
     return mixed.check_lines(challenge[test])

@@ -198,7 +198,7 @@ def write_tokens(task: Task, _: Settings) -> None:
     :func:`find_tokenizer`, and UnreadableFileError.
     """
     if task.tokenizer is None:
-        raise UsageError(message="a tokenizer must be specified with --tokenizer option")
+        raise UsageError("a tokenizer must be specified with --tokenizer option")
     tokenizer = find_tokenizer(task.tokenizer)
     for_terminal = sys.stdout.isatty()
     with LineReader(STANDARD_INPUT) as reader:

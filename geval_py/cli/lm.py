@@ -82,11 +82,11 @@ def _blocks(args: argparse.Namespace, default: str) -> Iterator[TextBlock]:
     """Return the text that the options name, in blocks; notes files that look like tables."""
     if args.challenge is not None:
         if args.texts:
-            raise UsageError(message="--challenge takes the place of a text: leave one of them out")
+            raise UsageError("--challenge takes the place of a text: leave one of them out")
         data = Challenge.open(args.challenge)[args.test_name or default]
         blocks = corpus.item_blocks(data, (args.left, args.right))
     elif args.test_name or args.left or args.right:
-        raise UsageError(message="-t, --left and --right go with --challenge")
+        raise UsageError("-t, --left and --right go with --challenge")
     else:
         blocks = _noted(blocks_of_files(args.texts or [files.STANDARD_INPUT]))
     return prepared(blocks, args.tokenizer)
@@ -148,11 +148,9 @@ another option or after the texts.
 def run_train(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     if not (args.texts or args.challenge) and sys.stdin.isatty():
-        raise UsageError(
-            message="the text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"
-        )
+        raise UsageError("the text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa")
     if args.arpa is None and sys.stdout.isatty():
-        raise UsageError(message="the file for the model is missing: --arpa FILE (-: standard output)")
+        raise UsageError("the file for the model is missing: --arpa FILE (-: standard output)")
     args.arpa = args.arpa or files.STANDARD_INPUT
     how = _estimation(args)
     compressed = compression.compression_by_ending(args.arpa)
@@ -190,10 +188,10 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
     useless = [name for name in OF_KNESER_NEY if values[name] not in (None, False, [])]
     if args.counts and useless:
         option = f"--{useless[0].replace('_', '-')}"
-        raise UsageError(message=f"{option} is for Kneser-Ney: leave it out, or --counts")
+        raise UsageError(f"{option} is for Kneser-Ney: leave it out, or --counts")
     if args.vocab_pad and args.interpolate_unigrams == "0":
         raise UsageError(
-            message="--vocab-pad is the number of words that share the probability that unigrams leave over,\n"
+            "--vocab-pad is the number of words that share the probability that unigrams leave over,\n"
             "  and --interpolate-unigrams 0 gives all of it to <unk>: remove one of the two options"
         )
     vocabulary = None
@@ -248,24 +246,24 @@ def run_perplexity(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     if args.model is None or (not (args.texts or args.challenge) and sys.stdin.isatty()):
         missing = "a model" if args.model is None else "a text"
-        raise UsageError(message=f"{missing} is missing\n  for example geval lm perplexity text.arpa other.txt")
+        raise UsageError(f"{missing} is missing\n  for example geval lm perplexity text.arpa other.txt")
     if args.bootstrap is None and args.seed is not None:
-        raise UsageError(message="--seed goes with --bootstrap")
+        raise UsageError("--seed goes with --bootstrap")
     if args.sentences and (args.bootstrap is not None or args.format != "text"):
-        raise UsageError(message="--sentences has neither intervals nor another format")
+        raise UsageError("--sentences has neither intervals nor another format")
     blocks = _blocks(args, config.DEFAULT_TEST)
     resampled: Callable[..., Sequence[Interval]]
     model = _opened(args.model)
     if not isinstance(model, ngram_model.NgramModel):
         if not args.marks:
-            raise UsageError(message="--no-sentence-marks is for n-gram models")
+            raise UsageError("--no-sentence-marks is for n-gram models")
         scores = passages.score_passages(model.model, _texts(blocks, whole=args.whole_texts), args.window)
         column, logs, counts = "tokens", *scores[:, :2].T
         pairs = [(logs, of_unit) for of_unit in scores[:, 1:].T]
         resampled, shown = partial(ngram_model.resampled, pairs), partial(passages.passages_shown, scores)
     else:
         if args.window is not None or args.whole_texts:
-            raise UsageError(message="--window and --whole-texts are for gguf:FILE, hf:NAME and openai:URL#MODEL")
+            raise UsageError("--window and --whole-texts are for gguf:FILE, hf:NAME and openai:URL#MODEL")
         score = model.score_blocks(blocks, bos=args.marks, eos=args.marks)
         column, logs, counts = "OOVs", score.logs, score.oov
         resampled, shown = score.intervals, partial(ngram_model.perplexity_shown, score)
@@ -310,7 +308,7 @@ def _texts(blocks: Iterator[TextBlock], *, whole: bool) -> Iterator[str]:
 def run_surprisal(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     if args.model is None:
-        raise UsageError(message="a model is missing\n  for example geval lm surprisal text.arpa other.txt")
+        raise UsageError("a model is missing\n  for example geval lm surprisal text.arpa other.txt")
     lines = (line for _, _, block in blocks_of_files([args.text]) for line in block[:-1].split(b"\n"))
     ahead, behind = tee(lines)
     surprisals = _opened(args.model).text_surprisals(line.decode(errors="surrogateescape") for line in ahead)

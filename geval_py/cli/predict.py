@@ -299,7 +299,7 @@ def _file_name(name: str, address: str, options: predicting.Options) -> str:
     ('out-model=ngram.tsv', 'out-model=kenlm-m.arpa.tsv')
     """
     if os.path.basename(name) != name:
-        raise UsageError(message=f"-o {named(name)} is a path: give a name, and --out-directory the folder")
+        raise UsageError(f"-o {named(name)} is a path: give a name, and --out-directory the folder")
     if name:
         return f"{'' if name.startswith('out') else 'out-'}{name.removesuffix('.tsv')}.tsv"
     kind, _, place = address.partition(":")

@@ -48,7 +48,7 @@ def run_report(args: argparse.Namespace) -> None:
     if html is None and svg is None:
         html = _own_page()
     elif html and os.path.splitext(html)[1].lower() not in ("", ".html", ".htm"):
-        raise UsageError(message=f"Cannot write {named(html)}: a report is HTML\n  name a file that ends in .html")
+        raise UsageError(f"Cannot write {named(html)}: a report is HTML\n  name a file that ends in .html")
     from geval_py.reports.page import charts, page
     from geval_py.reports.report import Report
 
@@ -83,7 +83,7 @@ def run_report(args: argparse.Namespace) -> None:
             os.makedirs(svg, exist_ok=True)
         except (OSError, ValueError) as error:
             reason = visible(getattr(error, "strerror", None) or str(error))
-            raise UsageError(message=f"Cannot write {named(svg)}: {reason}") from error
+            raise UsageError(f"Cannot write {named(svg)}: {reason}") from error
         for name, text in drawn.items():
             path = os.path.join(svg, f"{name}.svg")
             _write_text(path, text)
@@ -95,7 +95,7 @@ def _own_page() -> str:
     with suppress(OSError), open(PAGE_FILE, "rb") as file:
         if GENERATOR not in file.read(4096):
             raise UsageError(
-                message=f"{named(PAGE_FILE)} is not a page of geval report, and so is not overwritten\n"
+                f"{named(PAGE_FILE)} is not a page of geval report, and so is not overwritten\n"
                 "  name another file with --html FILE"
             )
     return PAGE_FILE

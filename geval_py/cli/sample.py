@@ -38,7 +38,7 @@ def run_sample(args: argparse.Namespace) -> int:
                 shutil.copyfile(path, folder / path.relative_to(origin))
     except FileExistsError:
         there = f"{named(args.folder)} is there already, and is left as it is"
-        raise UsageError(message=f"{there}\n  name another") from None
+        raise UsageError(f"{there}\n  name another") from None
     except BaseException as error:  # an interrupt too
         shutil.rmtree(folder, ignore_errors=True)
         if not isinstance(error, OSError):

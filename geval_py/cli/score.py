@@ -56,7 +56,7 @@ def run(task: Task, settings: Settings) -> int:
         return 0
     if settings.plot_graph is not None and not any(metric.has_curve for _, metric in select_schemes(task)):
         message = "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one"
-        raise UsageError(message=f"{message}\n  geval report draws the calibration of distributions over words")
+        raise UsageError(f"{message}\n  geval report draws the calibration of distributions over words")
     with _progress_of_samples(settings) as progress:
         show(table := _score_table(task, settings, progress), settings)
     if settings.plot_graph is not None:
@@ -101,7 +101,7 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
         if tables and not unknown:
             show(ChallengesTable(list(tables.items())), settings)
     if tables and unknown:
-        raise UsageError(message=f"--name: no challenge has an output {some_of(unknown)}")
+        raise UsageError(f"--name: no challenge has an output {some_of(unknown)}")
     return max([status, *map(_status_of, tables.values())])
 
 
@@ -215,7 +215,7 @@ def evaluate_with_texts(task: Task, settings: Settings, others: Sequence[str] | 
     split, for_mode = locate(task), others is not None
     if for_mode and len(split.outputs) > 1:
         raise UsageError(
-            message="Multiple outputs are not possible in this mode, use -o option to select an output file"
+            "Multiple outputs are not possible in this mode, use -o option to select an output file"
             f"\n  there are {some_of(output.name for output in split.outputs)}"
         )
     split = locate_others(split, task, others or ())

@@ -53,7 +53,7 @@ def carry_out(name: str, command: Callable[[], int | None], asked: Settings | ar
     output = getattr(asked, "output_file", None)
     if output is not None and _may_be_output(output):
         raise UsageError(
-            message=f"Cannot write results to {named(output)}: it may hold the output of a model\n"
+            f"Cannot write results to {named(output)}: it may hold the output of a model\n"
             f"  -o {visible(output)} scores it; remove it first if you do not need it"
         )
     with ProgressBar(name), notes_on_long_lines():

@@ -188,9 +188,9 @@ class Calibration(Tabular):
         from geval_py.reports.charts import reliability
 
         if part not in PARTS:
-            raise UsageError(message=f"there is no part {visible(part)!r}: the parts are {', '.join(PARTS)}")
+            raise UsageError(f"there is no part {visible(part)!r}: the parts are {', '.join(PARTS)}")
         if part not in self.parts():
-            raise UsageError(message="there is nothing to draw: no line lists a word")
+            raise UsageError("there is nothing to draw: no line lists a word")
         texts, bins = PARTS[part], self.parts()[part].bins
         return reliability(bins, x_title=texts.x_title, y_title=texts.y_title, logarithmic=part == "words")
 
@@ -217,7 +217,7 @@ def calibration_schemes(schemes: Sequence[evaluate.Named]) -> list[evaluate.Name
 def calibration_of(evaluation: scores.Evaluation, *, documents: DocumentsBy = None) -> Calibration:
     """Compute the calibration of an output that was scored with :func:`calibration_schemes`."""
     if evaluation.output.file.lists_answers_alone:
-        raise UsageError(message=f"{named(evaluation.output.path)} has no calibration: {ANSWERS_ALONE}")
+        raise UsageError(f"{named(evaluation.output.path)} has no calibration: {ANSWERS_ALONE}")
     score = evaluation.scores[0]
     profile = profile_of(score.statistics)
     finite, lists = np.isfinite(profile["loss"]), profile["words"] > 0
@@ -338,7 +338,7 @@ def hashed_scheme(schemes: Sequence[evaluate.Named]) -> evaluate.Named:
         if metric.bits is not None:
             return scheme, metric
     names = ", ".join(scheme.text for scheme, _ in schemes)
-    raise UsageError(message=f"this needs a metric on hashed words, such as PerplexityHashed, not {visible(names)}")
+    raise UsageError(f"this needs a metric on hashed words, such as PerplexityHashed, not {visible(names)}")
 
 
 def schemes_of(evaluation: scores.Evaluation) -> list[evaluate.Named]:

@@ -280,7 +280,7 @@ class Comparison(formats.Tabular):
 
         _, chart = differences(self)
         if chart is None:
-            raise UsageError(message="there is no difference to draw: no line is finite in all outputs")
+            raise UsageError("there is no difference to draw: no line is finite in all outputs")
         return chart
 
     @property
@@ -576,7 +576,7 @@ def checked_label(label: str | None) -> str | None:
     try:
         return None if label is None else config.checked_label(label)
     except ValueError as error:
-        raise UsageError(message=visible(str(error))) from error
+        raise UsageError(visible(str(error))) from error
 
 
 def compare(
@@ -621,18 +621,18 @@ def compare(
     evaluations = scores.checked_evaluations(outputs, "compare")
     config.check_sampling(samples, seed)
     if not all(0.0 < one < math.inf for one in (no_worse_than, detect) if one is not None):
-        raise UsageError(message="a difference is a number above 0")
+        raise UsageError("a difference is a number above 0")
     files = [evaluation.output for evaluation in evaluations]
     members: list[tuple[int, ...]] = [(n,) for n in range(len(files))]
     if runs is not None:
         files, members = _systems(files, runs, is_paired=paired_runs)
     elif paired_runs:
-        raise UsageError(message="paired runs need the parameter that tells them apart, such as seed: runs")
+        raise UsageError("paired runs need the parameter that tells them apart, such as seed: runs")
     if len(members) < 2:
         what = "outputs" if runs is None else "systems"
-        raise UsageError(message=f"a comparison takes two {what} or more; there is {len(members) or 'none'}")
+        raise UsageError(f"a comparison takes two {what} or more; there is {len(members) or 'none'}")
     if tries is not None and tries < len(members):
-        raise UsageError(message=f"{tries} tries are fewer than the {len(members)} systems that are compared")
+        raise UsageError(f"{tries} tries are fewer than the {len(members)} systems that are compared")
     scores.check_comparable(evaluations)
     names, first = unique_names(files), evaluations[0].scores[0]
     index = find_baseline(baseline, [evaluations[one[0]] for one in members], files)
@@ -645,13 +645,13 @@ def compare(
     if runs is not None:
         if np.isnan(sample.line_figures()).any():
             raise UsageError(
-                message=f"training runs do not work with {metric.name}, which is not computed from contributions of "
+                f"training runs do not work with {metric.name}, which is not computed from contributions of "
                 "single lines\n  use a mean loss, Accuracy, F1 or BLEU"
             )
         samples_of_runs = tuple(sample_of(metric, one, of_line) for one in of_runs)
         sample = replace(sample, runs=samples_of_runs, paired_runs=paired_runs)
     if tries and (runs or not sample.is_of_mean_loss):
-        raise UsageError(message="the best of many tries is estimated only for a mean loss, without training runs")
+        raise UsageError("the best of many tries is estimated only for a mean loss, without training runs")
     systems, groups = compare_systems(
         Estimator(sample, samples, seed, progress),
         [metric.value(system) for system in statistics],
@@ -704,7 +704,7 @@ def compare_sets(
     names = [name for name in by_name[0] if all(name in others for others in by_name)]
     if len(names) < 2:
         both = f"only {visible(names[0])} is" if names else "no output is"
-        raise UsageError(message=f"{both} in all test sets: give outputs the same names")
+        raise UsageError(f"{both} in all test sets: give outputs the same names")
     compared, labels = list[Comparison](), list[tuple[int, int]]()
     for n, evaluations in enumerate(by_name):
         own = [evaluations[name] for name in names]
@@ -768,14 +768,14 @@ def _systems(
     if single or len(groups) == len(outputs):
         those = f"there is a single one of {some_of(single)}" if single else "there are none"
         what = f"outputs whose names differ only in {visible(parameter)}"
-        raise UsageError(message=f"a system takes two training runs or more, {what}\n  {those}")
+        raise UsageError(f"a system takes two training runs or more, {what}\n  {those}")
     systems, members = list(map(output_at, groups)), list(map(tuple, groups.values()))
     if is_paired:
         seeds = [{outputs[n].parameters.get(parameter, ""): n for n in runs} for runs in groups.values()]
         for path, own in zip(groups, seeds, strict=True):
             if own.keys() != seeds[0].keys():
                 both = f"{visible(os.path.basename(path))} has {some_of(own)}, not {some_of(seeds[0])}"
-                raise UsageError(message=f"paired runs are of the same {visible(parameter)} in all systems\n  {both}")
+                raise UsageError(f"paired runs are of the same {visible(parameter)} in all systems\n  {both}")
         members = [tuple(own[seed] for seed in seeds[0]) for own in seeds]
     return systems, members
 
@@ -800,9 +800,9 @@ def find_baseline(baseline: Baseline, evaluations: Sequence[scores.Evaluation], 
         index = operator.index(baseline)
     except TypeError:
         message = f"the baseline is an output's name or its index, not {shown(baseline)}"
-        raise UsageError(message=message) from None
+        raise UsageError(message) from None
     if not 0 <= index < len(outputs):
-        raise UsageError(message=f"there is no output {index}: they are numbered from 0 to {len(outputs) - 1}")
+        raise UsageError(f"there is no output {index}: they are numbered from 0 to {len(outputs) - 1}")
     return index
 
 

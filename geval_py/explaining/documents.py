@@ -70,7 +70,7 @@ class Documents:
         if self.count == 1:
             column, lines = visible(self.column), len(self.of_line)
             raise UsageError(
-                message=f"all {lines} lines are of one document, since the column {column} is the same on all of them"
+                f"all {lines} lines are of one document, since the column {column} is the same on all of them"
                 "\n  an interval computed by document needs two or more"
             )
         return self
@@ -167,7 +167,7 @@ def choose_documents(evaluation: Evaluation, by: DocumentsBy) -> Documents | Non
         return documents_in(evaluation, str(by))
     if len(by) != evaluation.file_lines:
         what = f"{len(by)} documents, but {evaluation.file_lines} lines"
-        raise UsageError(message=f"{what}: give one number for each line")
+        raise UsageError(f"{what}: give one number for each line")
     return Documents.of("document", by)
 
 
@@ -183,16 +183,16 @@ def documents_in(evaluation: Evaluation, columns: str) -> Documents:
     if split.input is None:
         what = "documents are given by a column of the input"
         if not split.input_place:
-            raise UsageError(message=f"{what}, and there is none: score(…, inputs=…)")
+            raise UsageError(f"{what}, and there is none: score(…, inputs=…)")
         raise split.missing_input(f"{what}: put the file there, or name no documents")
     for column in columns.split(","):
         message = f"Unknown column `{visible(column)}'\n  {columns_there_are(column, split.in_header)}"
         try:
             fields.append(Fields(split.in_header).find(column))
         except KeyError:
-            raise UsageError(message=message) from None
+            raise UsageError(message) from None
         if fields[-1].column >= max(len(split.in_header), len(_first_cells(evaluation))):
-            raise UsageError(message=message)
+            raise UsageError(message)
     return coarsest(_read_columns(evaluation, fields))
 
 
@@ -202,7 +202,7 @@ def coarsest(columns: Sequence[Documents]) -> Documents:
     for documents in columns:
         if not chosen.nest(documents):
             raise UsageError(
-                message=f"documents have to nest, but lines with the same {_shared(documents.column)} differ in "
+                f"documents have to nest, but lines with the same {_shared(documents.column)} differ in "
                 f"{visible(chosen.column)}\n  name only one of these columns"
             )
     return chosen

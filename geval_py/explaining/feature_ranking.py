@@ -124,7 +124,7 @@ def _numbers(occurrences: Occurrences, ranks: Array) -> Iterator[tuple[str, floa
         from scipy.stats import kendalltau  # which takes a second to import
     except ModuleNotFoundError as error:
         message = f"numerical features need scipy, of the extra text: {installs('text')}"
-        raise MissingPackageError(message=message, package="scipy") from error
+        raise MissingPackageError(message, package="scipy") from error
     for where, parts in sorted(occurrences.texts.items()):
         items, lengths, values = map(np.concatenate, zip(*parts, strict=True))
         are_numbers = not np.isnan(values).any()

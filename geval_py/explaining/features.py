@@ -211,6 +211,6 @@ def check_number(pairs: int, most: int, what: str) -> None:
     """Raise UsageError for a count that would take hours, or all memory: one line may hold enough words for that."""
     if pairs > most:
         raise UsageError(
-            message=f"there are more than {most} pairs of features {what}\n  take fewer with",
+            f"there are more than {most} pairs of features {what}\n  take fewer with",
             arguments=("min_cartesian_frequency", "min_frequency"),
         )

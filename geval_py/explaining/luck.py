@@ -143,7 +143,7 @@ def luck_schemes(schemes: Sequence[evaluate.Named], seeds: int) -> list[evaluate
     """
     scheme, metric = hashed_scheme(schemes)
     if not MIN_SEEDS <= seeds <= MAX_SEEDS:
-        raise UsageError(message=f"the number of seeds is from {MIN_SEEDS} to {MAX_SEEDS}, not {seeds}")
+        raise UsageError(f"the number of seeds is from {MIN_SEEDS} to {MAX_SEEDS}, not {seeds}")
     names = tuple(f"seed_{seed}" for seed in range(seeds + 1))
     column = SeedsColumn(metric.bits or DEFAULT_BITS, seeds)
     return [(scheme, metric._replace(column=column, measure=metric.measure._replace(columns=names)))]

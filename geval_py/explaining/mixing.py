@@ -228,9 +228,7 @@ class Mixture(formats.Tabular):
         sources = [output_at(os.fspath(path)) for path in paths]
         mixed = len(self.mixing.weights[0]) // 2 - 1
         if len(sources) != mixed:
-            raise errors.UsageError(
-                message=f"the mixture is of {numbers.counted(mixed, 'output')}, not of {len(sources)}"
-            )
+            raise errors.UsageError(f"the mixture is of {numbers.counted(mixed, 'output')}, not of {len(sources)}")
         where = os.fspath(folder or os.path.dirname(sources[0].path))
         derived = mixed_output(sources, TRAIN if self.words else UNIFORM, where, self.header)
         derived.check_free(force)
@@ -262,7 +260,7 @@ def improve(
     listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     evaluations = [scores.checked_evaluation(value) for value in listed]
     if not evaluations:
-        raise errors.UsageError(message="a mixture takes one output or more; there is none")
+        raise errors.UsageError("a mixture takes one output or more; there is none")
     scores.check_comparable(evaluations)
     config.check_sampling(1, seed)
     first, score = evaluations[0], evaluations[0].scores[0]
@@ -278,7 +276,7 @@ def improve(
     if wanted and not frequent:
         missing = "there is no train/expected.tsv, whose frequent words would be mixed in"
         if words is not None:
-            raise errors.UsageError(message=missing)
+            raise errors.UsageError(missing)
         notes.append(f"{missing}: they are left out")
 
     masses, clarity = component_masses(evaluations, frequent, threads)
@@ -339,7 +337,7 @@ def hashed_bits(evaluation: scores.Evaluation) -> int:
     first = evaluation.scores[0]
     if first.metric.bits is None or first.scheme.text_flags or first.scheme.selecting_flags:
         raise errors.UsageError(
-            message="mixing needs a hashed metric without flags that choose or change lines, such as "
+            "mixing needs a hashed metric without flags that choose or change lines, such as "
             f"PerplexityHashed, not {visible(first.scheme.text)}"
         )
     return first.metric.bits
@@ -454,11 +452,9 @@ def groups_of(
     if lines < FEW_LINES:
         notes.append(f"the result of mixing on {numbers.counted(lines, 'line')} may be due to chance")
         if not force:
-            raise errors.UsageError(
-                message=f"{notes[0]}; take {FEW_LINES} lines or more, or give", arguments=("force",)
-            )
+            raise errors.UsageError(f"{notes[0]}; take {FEW_LINES} lines or more, or give", arguments=("force",))
     if lines < 2:
-        raise errors.UsageError(message="there is one line, and it cannot be held out: take two lines or more")
+        raise errors.UsageError("there is one line, and it cannot be held out: take two lines or more")
     of_file = choose_documents(evaluation, documents)
     notes += notes_on_documents(of_file)
     several = of_file and of_file.several()

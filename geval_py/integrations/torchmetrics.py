@@ -72,9 +72,7 @@ class WordGap(torchmetrics.Metric):
         if lines is None:
             is_available = self.distributed_available_fn or (lambda: False)
             if is_available() and torch.distributed.get_world_size() > 1:
-                raise UsageError(
-                    message="each process has some of the lines: update(…, lines=…) needs their numbers, from 1"
-                )
+                raise UsageError("each process has some of the lines: update(…, lines=…) needs their numbers, from 1")
             lines = 1 + max((int(part.max()) for part in _tensors(self.lines) if len(part)), default=0)
         rows = self.scorer.predictions(predictions, rest=rest, **self._units)
         numbers = numbers_of_lines(lines, len(rows))
@@ -89,14 +87,14 @@ class WordGap(torchmetrics.Metric):
         Raises UsageError if there is no line, and if a line has two losses.
         """
         if not any(map(len, _tensors(self.lines))):
-            raise UsageError(message=f"{self.scorer.name} has no lines yet: update it with predictions")
+            raise UsageError(f"{self.scorer.name} has no lines yet: update it with predictions")
         lines = dim_zero_cat(self.lines).cpu().numpy()
         losses = dim_zero_cat(self.losses).cpu().numpy().view(np.float64)
         _, first, same = np.unique(lines, return_index=True, return_inverse=True)
         differs = ~np.isclose(losses, losses[first[same]], rtol=SAME_LOSS, atol=SAME_LOSS)
         if differs.any():
             line = lines[differs].min()
-            raise UsageError(message=f"line {line} has two losses: reset() the metric before lines are scored again")
+            raise UsageError(f"line {line} has two losses: reset() the metric before lines are scored again")
         statistics = LineStatistics(columns=(array("d", losses[first].tobytes()),))
         return torch.tensor(find_metric(self.scorer.name).value(statistics), dtype=torch.float64)
 

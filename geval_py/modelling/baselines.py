@@ -146,5 +146,5 @@ class NgramGapModel:
 
 def _trained(learnt: _Learnt | None) -> _Learnt:
     if learnt is None:
-        raise UsageError(message="the model has learnt nothing yet: call fit first")
+        raise UsageError("the model has learnt nothing yet: call fit first")
     return learnt

@@ -66,7 +66,7 @@ class Chat(Server):
         super().__init__("chat", address, "/chat/completions", parallel, wait)
         self._template, self._count, self._after = TEMPLATE if template is None else template, count, ""
         if "{left}" not in self._template:
-            raise UsageError(message="the template lacks {left}, which stands for the left context")
+            raise UsageError("the template lacks {left}, which stands for the left context")
         self._end: str | None = None  # the mark of the end of an answer, as the server spells it
         self._most, self._takes_many = 0, True  # alternatives; whether a request may ask for many answers
         for number in () if samples else ALTERNATIVES:

@@ -55,21 +55,21 @@ class Estimation:
 
     def __post_init__(self) -> None:
         if not 1 <= self.order <= MAX_ORDER:
-            raise UsageError(message=f"the order is a whole number from 1 to {MAX_ORDER}, not {self.order}")
+            raise UsageError(f"the order is a whole number from 1 to {MAX_ORDER}, not {self.order}")
         if len(self.prune) > self.order:
-            raise UsageError(message=f"{len(self.prune)} thresholds to prune by, for {self.order} orders")
+            raise UsageError(f"{len(self.prune)} thresholds to prune by, for {self.order} orders")
         if list(self.prune) != sorted(self.prune):
             raise UsageError(
-                message=f"the thresholds to prune by fall: {' '.join(map(str, self.prune))}\n"
+                f"the thresholds to prune by fall: {' '.join(map(str, self.prune))}\n"
                 "  an n-gram cannot be kept where the shorter one in it goes"
             )
         discounts = self.fallback or ()
         if len(discounts) > len(FALLBACK):
-            raise UsageError(message=f"--discount-fallback takes up to 3 discounts; {len(discounts)} were given")
+            raise UsageError(f"--discount-fallback takes up to 3 discounts; {len(discounts)} were given")
         for count, discount in enumerate(discounts, 1):
             if discount > count:
                 raise UsageError(
-                    message=f"the discount {discount:g} of n-grams with the count {count} is more than {count}\n"
+                    f"the discount {discount:g} of n-grams with the count {count} is more than {count}\n"
                     "  --discount-fallback takes up to 3 numbers, each at most 1, 2 and 3; the last one is repeated"
                 )
 
@@ -240,7 +240,7 @@ def _log10(values: Doubles) -> Doubles:
 def plain_model(corpus: Corpus, order: int, kind: str) -> BackoffModel:
     """Make a model of plain counts, one of :data:`KINDS`; raises UsageError for another."""
     if kind not in KINDS:
-        raise UsageError(message=f"counts are {' or '.join(KINDS)}, not {visible(kind)}")
+        raise UsageError(f"counts are {' or '.join(KINDS)}, not {visible(kind)}")
     levels = count_levels(corpus, order)
     size, ngrams = len(corpus.words) - 2 + corpus.marks, []
     totals: Longs = np.array([levels[0].counts.sum()])
@@ -277,7 +277,7 @@ def count_levels(corpus: Corpus, order: int) -> list[Level]:
     if needed > memory:
         amounts = f"{needed / 1e9:.1f} GB of memory for {len(tokens):,} tokens, and there are {memory / 1e9:.1f} GB"
         advice = f"KenLM's lmplz trains on disk: lmplz -o {order} <text.txt >text.arpa"
-        raise UsageError(message=f"training needs about {amounts}\n  {advice}")
+        raise UsageError(f"training needs about {amounts}\n  {advice}")
     counts = np.bincount(tokens, minlength=size).astype(np.int32)
     counts[START] = 0
     ids, nothing = np.arange(size, dtype=np.int32), np.zeros(size, np.int32)

@@ -178,7 +178,7 @@ class NgramModel:
             exact_discounts=exact_discounts,
         )
         if counts and how != estimation.Estimation(order=order, fallback=()):
-            raise errors.UsageError(message="plain counts take no options of Kneser-Ney: leave out counts, or these")
+            raise errors.UsageError("plain counts take no options of Kneser-Ney: leave out counts, or these")
         text = corpus.corpus_of(blocks_of(texts), skip_symbols=skip_symbols, marks=sentence_marks)
         return cls(estimation.plain_model(text, order, counts) if counts else estimation.estimate(text, how).model)
 
@@ -255,7 +255,7 @@ class NgramModel:
         None; its probabilities sum to 1. <unk> stands for all unknown words, and </s> for the end of the sentence.
         """
         if k is not None and k < 0:
-            raise errors.UsageError(message=f"k is a number of words, or None for all, not {k}")
+            raise errors.UsageError(f"k is a number of words, or None for all, not {k}")
         seen = [corpus.MARKS[corpus.START]] * self._bos(bos) + line_of(context).split()
         texts = self.model.texts
         chosen, shares = self.model.next_words(seen, len(texts) if k is None else k)

@@ -32,7 +32,7 @@ def score_passages(model: TokenModel, texts: Iterable[str], window: int | None =
     of_server, most = getattr(model, "text_logs", None), getattr(model, "max_length", MAX_WINDOW)
     if window is not None and (of_server or not 1 <= window <= most):
         why = "a server takes each text whole" if of_server else f"the model takes 1 to {most} tokens"
-        raise UsageError(message=f"a window of {window} tokens is not possible: {why}")
+        raise UsageError(f"a window of {window} tokens is not possible: {why}")
     size, rows = window or min(MAX_WINDOW, most), []
     for text in texts:
         logs = of_server(text) if of_server else _rolling(model, text, size)

@@ -68,7 +68,7 @@ def _transformers_model(name: str, options: Options) -> baselines.WordModel:
     kind = language_models.kind_of(name)
     if kind != "causal" and options.right_tokens:
         sees = f"`hf:{visible(name)}`, of the kind {kind}, sees all of the right context"
-        raise UsageError(message=f"{sees}: leave out --right-tokens")
+        raise UsageError(f"{sees}: leave out --right-tokens")
     if kind == "masked":
         return masked_models.Masked(name, options.words, options.dtype, options.device)
     if kind == "encoder-decoder":
@@ -163,8 +163,8 @@ def kind_of(address: str) -> Model:
         near = "" if model else near
         advice = f"{near}a model is {', '.join(ADDRESSES)}"
     if model:
-        raise UsageError(message=f"`{visible(address)}` names no model\n  {advice}")
-    raise UsageError(message=f"there is no model `{visible(address)}`\n  {advice}")
+        raise UsageError(f"`{visible(address)}` names no model\n  {advice}")
+    raise UsageError(f"there is no model `{visible(address)}`\n  {advice}")
 
 
 def open_model(address: str, options: Options = DEFAULTS) -> baselines.WordModel:
@@ -174,9 +174,9 @@ def open_model(address: str, options: Options = DEFAULTS) -> baselines.WordModel
         if name != "words" and value != getattr(DEFAULTS, name) and name not in kind.options:
             heeding = ", ".join(model.address for model in MODELS.values() if name in model.options)
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(message=f"`{visible(address)}` does not heed {option}\n  it is for {heeding}")
+            raise UsageError(f"`{visible(address)}` does not heed {option}\n  it is for {heeding}")
     if options.words < 1 and not kind.learns:
-        raise UsageError(message=f"a language model lists one word or more on a line, not {options.words}")
+        raise UsageError(f"a language model lists one word or more on a line, not {options.words}")
     return kind.make(address.partition(":")[2], options)
 
 
@@ -188,7 +188,7 @@ def language_model(address: str, options: Options = DEFAULTS) -> word_search.Tok
     kind, _, place = address.partition(":")
     if kind == "chat":
         message = f"`{visible(address)}` is a chat model, which does not tell the probabilities of a text"
-        raise UsageError(message=f"{message}\n  geval predict takes it; choose gguf, hf, openai here")
+        raise UsageError(f"{message}\n  geval predict takes it; choose gguf, hf, openai here")
     if kind == "gguf" and (find_spec("llama_cpp") or not find_spec("transformers") or not os.path.isfile(place)):
         return language_models.LlamaCpp(place, options.threads)
     if kind in ("gguf", "hf"):
@@ -222,13 +222,13 @@ def predict(
     fails, lacks a method or returns what is no probability.
     """
     if train is None and candidates:
-        raise UsageError(message="candidates are words of the items to learn from: give train=…")
+        raise UsageError("candidates are words of the items to learn from: give train=…")
     if isinstance(model, type):
         raise ModelError(message=f"{model.__name__} is a class: give an instance of it")
     is_users = not isinstance(model, str)
     if isinstance(model, str):
         if train is None and kind_of(model).learns:
-            raise UsageError(message=f"the baseline `{visible(model)}` has to learn from items: give train=…")
+            raise UsageError(f"the baseline `{visible(model)}` has to learn from items: give train=…")
         model = open_model(model, Options(words, right_tokens, candidates))
     missing = [name for name in ("fit", "words")[train is None :] if not hasattr(model, name)]
     if missing:
@@ -326,7 +326,7 @@ def opened_journal(
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError as error:
                     message = f"another process writes {named(path)}; wait until it has ended"
-                    raise UsageError(message=message) from error
+                    raise UsageError(message) from error
             file.seek(0)
             whole, _, _ = file.read().rpartition(b"\n")
             first, *stored = whole.split(b"\n")
@@ -336,7 +336,7 @@ def opened_journal(
                 done = [line.decode() for line in stored]
             elif stored and not anew:
                 difference = f"is of another model, input or options: {_difference(first, work)}"
-                raise UsageError(message=f"{named(path)} {difference}\n  --force begins anew")
+                raise UsageError(f"{named(path)} {difference}\n  --force begins anew")
 
             def add(line: str) -> None:
                 if not done:
@@ -355,7 +355,7 @@ def opened_journal(
     except OSError as error:
         if error.filename is None:  # not of this file
             raise
-        raise UsageError(message=f"Cannot write {named(path)}: {error.strerror}") from error
+        raise UsageError(f"Cannot write {named(path)}: {error.strerror}") from error
 
 
 def _difference(first: bytes, work: Mapping[str, Any]) -> str:

@@ -62,9 +62,9 @@ class Server:
     def __init__(self, kind: str, address: str, path: str, parallel: int, wait: float) -> None:
         url, _, self._model = address.partition("#")
         if not url.startswith(("http://", "https://")):
-            raise UsageError(message=f"`{visible(address)}` is no address of a server: {kind}:http://HOST/v1#MODEL")
+            raise UsageError(f"`{visible(address)}` is no address of a server: {kind}:http://HOST/v1#MODEL")
         if "@" in url.partition("://")[2].partition("/")[0] or "?" in url:
-            raise UsageError(message=f"an address is written down; put a key or a password into {KEYS[0]}")
+            raise UsageError(f"an address is written down; put a key or a password into {KEYS[0]}")
         is_private = url.startswith("https://") or urlsplit(url).hostname in LOCAL
         keys = (os.environ.get(name) for name in KEYS[: 1 + is_private])
         key = next(filter(None, keys), None)

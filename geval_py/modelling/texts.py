@@ -53,13 +53,13 @@ def blocks_of(texts: TextSource) -> Iterator[TextBlock]:
         yield from blocks_of_files([os.fspath(texts)])
         return
     if not isinstance(texts, Iterable):
-        raise UsageError(message=f"texts are sentences, or the path of a file, not {type(texts).__name__}")
+        raise UsageError(f"texts are sentences, or the path of a file, not {type(texts).__name__}")
     line, lines = 1, map(line_of, texts)
     while block := b"".join(islice(lines, SENTENCES_AT_A_TIME)):
         yield "", line, block
         line += SENTENCES_AT_A_TIME
     if line == 1:
-        raise UsageError(message="there is no text: give its sentences, or the path of a file")
+        raise UsageError("there is no text: give its sentences, or the path of a file")
 
 
 def prepared(blocks: Iterable[TextBlock], tokenizer: str | None) -> Iterator[TextBlock]:
@@ -85,19 +85,19 @@ def line_of(sentence: str | Iterable[str]) -> bytes:
     if isinstance(sentence, str):
         return _encoded(sentence).replace(b"\n", b" ") + b"\n"
     if not isinstance(sentence, Iterable):
-        raise UsageError(message=f"a sentence is a string or a list of strings, not {type(sentence).__name__}")
+        raise UsageError(f"a sentence is a string or a list of strings, not {type(sentence).__name__}")
     words = list(map(_encoded, sentence))
     if not all(words) or _WHITE_SPACE.search(b"".join(words)):
         wrong = next(word for word in words if not word or _WHITE_SPACE.search(word))
         raise UsageError(
-            message=f"`{visible(wrong.decode(errors='replace'))}` is no word: it is empty or has white space in it"
+            f"`{visible(wrong.decode(errors='replace'))}` is no word: it is empty or has white space in it"
         )
     return b" ".join(words) + b"\n"
 
 
 def _encoded(text: str) -> bytes:
     if not isinstance(text, str):
-        raise UsageError(message=f"a sentence is a string or a list of strings, and has no {type(text).__name__}")
+        raise UsageError(f"a sentence is a string or a list of strings, and has no {type(text).__name__}")
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError:

@@ -125,7 +125,7 @@ def sets_of_length(directory: str, lines: int, but: str) -> str:
 
 
 def _not_opened() -> config.Task:
-    raise UsageError(message="a challenge is opened by Challenge.open(path)")
+    raise UsageError("a challenge is opened by Challenge.open(path)")
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,11 @@ DEFAULT_SEED = 12345
 def check_sampling(samples: int, seed: int = DEFAULT_SEED) -> None:
     """Raise UsageError unless there are 1 to MAX_SAMPLES samples and the seed is 0 or more."""
     if samples < 1:
-        raise UsageError(message="the number of bootstrap samples is at least 1")
+        raise UsageError("the number of bootstrap samples is at least 1")
     if samples > MAX_SAMPLES:
-        raise UsageError(message=f"the number of samples is at most {MAX_SAMPLES}, not {samples}")
+        raise UsageError(f"the number of samples is at most {MAX_SAMPLES}, not {samples}")
     if seed < 0:
-        raise UsageError(message="the seed is a whole number from 0 on")
+        raise UsageError("the seed is a whole number from 0 on")
 
 
 # The value of an option, read from a word. Each function raises ValueError with a sentence about the word.
@@ -403,25 +403,25 @@ class Settings(OptionValues):
 
     def check(self) -> None:
         if self.sort and self.reverse_sort:
-            raise UsageError(message="--sort shows the worst lines first, --reverse-sort the best: take one")
+            raise UsageError("--sort shows the worst lines first, --reverse-sort the best: take one")
         modes = [OPTIONS[field].long_name for field in MODES if getattr(self, field) not in (False, None)]
         if len(modes) > 1:
-            raise UsageError(message=f"{' and '.join(modes)} are different modes: take one")
+            raise UsageError(f"{' and '.join(modes)} are different modes: take one")
         if self.mode in WITHOUT_FORMAT and self.format != "text":
-            raise UsageError(message=f"{modes[0]} has no {self.format} format; leave --format out")
+            raise UsageError(f"{modes[0]} has no {self.format} format; leave --format out")
         check_latex_options(self.format, self.caption, self.label)
         if self.plot_graph is not None:
             if not self.plot_graph.endswith(".svg"):
                 path = named(self.plot_graph)
-                raise UsageError(message=f"--plot-graph draws SVG: name a file that ends in .svg, not {path}")
+                raise UsageError(f"--plot-graph draws SVG: name a file that ends in .svg, not {path}")
             if self.challenges:
-                raise UsageError(message="--plot-graph is of one challenge: leave --challenge out")
+                raise UsageError("--plot-graph is of one challenge: leave --challenge out")
         if self.no_documents and self.documents is not None:
-            raise UsageError(message="--documents and --no-documents are opposites: take one")
+            raise UsageError("--documents and --no-documents are opposites: take one")
         if self.mark_worst_features and self.show_preprocessed:
-            raise UsageError(message="--mark-worst-features marks lines as they are: leave --show-preprocessed out")
+            raise UsageError("--mark-worst-features marks lines as they are: leave --show-preprocessed out")
         if self.oracle_item_based and not self.alt_out_files:
-            raise UsageError(message="--oracle-item-based chooses between outputs: name others with --alt-out-file")
+            raise UsageError("--oracle-item-based chooses between outputs: name others with --alt-out-file")
 
     @property
     def documents_by(self) -> str | Literal[False] | None:
@@ -438,7 +438,7 @@ def check_latex_options(format: str, caption: str | None, label: str | None) -> 
     """Raise UsageError for a caption or a label in another format."""
     for name, value in (("--caption", caption), ("--label", label)):
         if value is not None and format != "latex":
-            raise UsageError(message=f"{name} goes with --format latex")
+            raise UsageError(f"{name} goes with --format latex")
 
 
 # GEval's options that geval-py does not have. No score depends on the ignored ones, so config.txt may hold them.
@@ -501,7 +501,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, add_help=False, **settings)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message=f"{visible(message)}\n  {self.prog} --help shows the options")
+        raise UsageError(f"{visible(message)}\n  {self.prog} --help shows the options")
 
 
 class _Once(argparse.Action):
@@ -578,11 +578,11 @@ def parse_words(
         if in_config or word.startswith("-") or not os.path.isfile(word):
             kind = "option" if word.startswith("-") else "argument"
             advice = advice_on(word, values) or "geval --help shows the options"
-            raise UsageError(message=f"Invalid {kind} `{visible(word)}'\n  {advice}")
+            raise UsageError(f"Invalid {kind} `{visible(word)}'\n  {advice}")
     ignored = tuple(name for name in IGNORED if name in values)
     for name, message in NOT_AVAILABLE.items():
         if name in values and not (in_config and name in ignored):
-            raise UsageError(message=message.format(name))
+            raise UsageError(message.format(name))
     return values | {"ignored": ignored} if ignored else values, strays
 
 
@@ -608,7 +608,7 @@ def config_values(directory: str) -> dict[str, Any]:
             values["ignored"] = ("--plot-graph", *values.get("ignored", ()))
         for field in OPTIONS:
             if field in (*AUTHORING, *OF_COMMAND_LINE, *SHOW_AND_EXIT) and field in values:
-                raise UsageError(message=f"{OPTIONS[field].long_name} has no place in config.txt")
+                raise UsageError(f"{OPTIONS[field].long_name} has no place in config.txt")
         fields_of(Settings, values)
     except UsageError as error:
         raise ConfigError(path=path, message=error.message) from error
@@ -678,7 +678,7 @@ def task_and_settings(given: argparse.Namespace, *heeded: str, command: str = ""
         task = task.replace(alt_metrics=own["alt_metrics"], select_metrics=())
         number = len(task.schemes())
         if command and number > 1:
-            raise UsageError(message=f"geval {command} takes one metric; {number} were given")
+            raise UsageError(f"geval {command} takes one metric; {number} were given")
     return task, settings
 
 

@@ -321,7 +321,7 @@ def parse_feature(name: str, fields: Fields) -> Feature:
     match = _NAME.fullmatch(name)
     if match is None:
         raise UsageError(
-            message=f"Unknown feature `{visible(name)}'\n"
+            f"Unknown feature `{visible(name)}'\n"
             "  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the\n"
             "  geval … -w | head shows the names of features"
         )
@@ -334,7 +334,7 @@ def parse_feature(name: str, fields: Fields) -> Feature:
     except KeyError:
         hint = columns_there_are(column, fields.header, "in<{}>")
         message = f"Unknown column `{visible(column)}' in the feature `{visible(name)}'\n  {hint}"
-        raise UsageError(message=message) from None
+        raise UsageError(message) from None
 
 
 def columns_there_are(column: str, header: Sequence[str], written: str = "{}") -> str:

@@ -159,7 +159,7 @@ def outputs_of_pattern(pattern: str) -> tuple[Output, ...]:
             name = ",".join(map("=".join, parameters.items()))
             outputs.append(output_at(path)._replace(name=f"out-{name}.tsv", parameters=parameters))
     if not outputs:
-        raise UsageError(message=f"no file has a path of the pattern {visible(pattern)}")
+        raise UsageError(f"no file has a path of the pattern {visible(pattern)}")
     return tuple(outputs)
 
 
@@ -240,17 +240,17 @@ def find_output(name: str, names: Sequence[str], outputs: Sequence[Output], what
         return meant[0]
     if meant:
         what = f"{len(meant)} of the outputs {what}\n  {some_of(names[n] for n in meant)}"
-        raise UsageError(message=f"`{visible(name)}` names {what}")
+        raise UsageError(f"`{visible(name)}` names {what}")
     close = suggestion(name, (other for other, indices in accepted.items() if len(indices) == 1))
     advice = f"{close}there are {some_of(names)}"
-    raise UsageError(message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}")
+    raise UsageError(f"`{visible(name)}` is none of the outputs {what}\n  {advice}")
 
 
 def only_output(outputs: Sequence[Output]) -> Output:
     """Return the only one of the outputs; raises UsageError where there are several."""
     if len(outputs) > 1:
         names = some_of(output.name for output in outputs)
-        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("output",))
+        raise UsageError(f"there are several outputs ({names}): choose one with", arguments=("output",))
     return outputs[0]
 
 

@@ -40,7 +40,7 @@ def import_pyarrow() -> Any:
         import pyarrow as pa
     except ImportError as error:
         message = f"Parquet is read by pyarrow, of the extra parquet: {installs('parquet')}"
-        raise MissingPackageError(message=message, package="pyarrow") from error
+        raise MissingPackageError(message, package="pyarrow") from error
     return pa
 
 

@@ -101,7 +101,7 @@ def checked_name(name: str) -> str:
     if name in TOKENIZERS:
         return name
     hint = f"{suggestion(name, TOKENIZERS)}there are {', '.join(TOKENIZERS)}"
-    raise UsageError(message=f"Unknown tokenizer: {visible(name)}\n  {hint}")
+    raise UsageError(f"Unknown tokenizer: {visible(name)}\n  {hint}")
 
 
 def _of_category(letter: str) -> str:

@@ -27,16 +27,16 @@ def read_pieces(address: str) -> Iterator[bytes]:
         implementations = import_module("fsspec.registry").known_implementations
     except ModuleNotFoundError as error:
         message = f"{scheme}:// is read by fsspec, of the extra cluster: {installs('cluster')}"
-        raise UsageError(message=message) from error
+        raise UsageError(message) from error
     if scheme not in implementations:
-        raise UsageError(message=f"no file system is known as {scheme}://")
+        raise UsageError(f"no file system is known as {scheme}://")
     try:
         system, place = url_to_fs(address)
         with system.open(place, "rb") as file:
             while piece := file.read(PIECE_BYTES):
                 yield piece
     except ImportError as error:
-        raise UsageError(message=f"{scheme}:// needs a driver: {error}") from error
+        raise UsageError(f"{scheme}:// needs a driver: {error}") from error
     except FileNotFoundError as error:
         raise UnreadableFileError(path=address, reason="No such file or directory") from error
     except Exception as error:  # drivers raise errors of botocore, paramiko, …, with no common base

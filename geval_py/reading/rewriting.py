@@ -70,7 +70,7 @@ def written_whole(
     cannot be written.
     """
     if path == STANDARD_INPUT:  # a message would call it "standard input"
-        raise UsageError(message=f"Cannot {verb} `-`: it is not a file")
+        raise UsageError(f"Cannot {verb} `-`: it is not a file")
     _check_is_path(path, verb)
     with _refusing(path, verb):
         target = os.path.realpath(path) if os.path.islink(path) else path
@@ -175,7 +175,7 @@ def _check_is_path(path: str, verb: str) -> None:
 
 
 def _refusal(path: str, verb: str, reason: str) -> UsageError:
-    return UsageError(message=f"Cannot {verb} {named(path)}: {visible(reason)}")
+    return UsageError(f"Cannot {verb} {named(path)}: {visible(reason)}")
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def multiply_out(text: str) -> list[str]:
         between = text[position : match.start()]
         if len(products) * len(alternatives) > MAX_PRODUCTS:
             message = f"More than {MAX_PRODUCTS} metrics in one definition: {visible(shorten(text))}"
-            raise SchemeError(scheme=text, message=message)
+            raise SchemeError(message, scheme=text)
         products = [done + between + new for done in products for new in alternatives]
         position = match.end()
     return [done + text[position:] for done in products]
@@ -148,4 +148,4 @@ def parse_scheme(text: str) -> EvaluationScheme:
 
 def broken_flags(scheme: str, flags: str, hint: str) -> SchemeError:
     """Return the error for flags of a scheme that have no meaning."""
-    return SchemeError(scheme=scheme, message=f"Unknown or broken metric flags: {visible(flags)}\n  {hint}")
+    return SchemeError(f"Unknown or broken metric flags: {visible(flags)}\n  {hint}", scheme=scheme)

@@ -36,7 +36,7 @@ def selected_file(path: str, selector: str) -> File:
     """Return the parts of a file of JSON lines; raises UsageError for another file."""
     if not name_of(path).endswith(JSON_ENDINGS):
         hint = f"--selector names parts of JSON lines, in files that end in {JSON_ENDINGS[0]}"
-        raise UsageError(message=f"selectors not handled for TSVs\n  {named(path)}: {hint}")
+        raise UsageError(f"selectors not handled for TSVs\n  {named(path)}: {hint}")
     return File(path, partial(read_selected, selector=selector))
 
 

@@ -80,7 +80,7 @@ class Split(NamedTuple):
     def missing_input(self, hint: str) -> DataError | UsageError:
         """Return the error for an input that is needed: that it is not there, or why it could not be found."""
         if not self.input_place:
-            return UsageError(message=f"{hint}, and there is no input: give inputs=…")
+            return UsageError(f"{hint}, and there is no input: give inputs=…")
         try:
             find_file(self.input_place)
         except DataError as error:
@@ -163,7 +163,7 @@ def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
 def _named_outputs(task: Task) -> tuple[Output, ...]:
     folder = os.path.join(task.out_directory, task.test_name)
     if "" in task.out_files:
-        raise UsageError(message="an output has no name; is a variable of the shell unset?")
+        raise UsageError("an output has no name; is a variable of the shell unset?")
     outputs = [output for name in task.out_files for output in outputs_named(folder, name)]
     # An output that is named twice is taken once; standard input named twice is an error, raised later.
     once = {(o.file.name, place if o.file.name == STANDARD_INPUT else 0): o for place, o in enumerate(outputs)}
@@ -203,7 +203,7 @@ def _checked(split: Split, task: Task) -> Split:
     """Return a split whose outputs know their answers; raises UsageError if standard input would be read twice."""
     files = [split.expected, split.input, *(output.file for output in split.outputs)]
     if [file.name for file in files if file is not None].count(STANDARD_INPUT) > 1:
-        raise UsageError(message="standard input (-) can be read only once: give one file as -")
+        raise UsageError("standard input (-) can be read only once: give one file as -")
     outputs = split.outputs
     if task.selector is not None:
         outputs = tuple(output._replace(file=_selected(output.path, task.selector)) for output in outputs)

@@ -176,7 +176,7 @@ class WordProbs:
         Distribution(masses={'the': 0.5, 'a': 0.25}, rest=0.25)
         """
         if self.words is None:
-            raise UsageError(message="the line is a vector, which has no words: its masses are buckets(bits)")
+            raise UsageError("the line is a vector, which has no words: its masses are buckets(bits)")
         return distribution_of(self.words, self.values)
 
     def buckets(self, bits: int = DEFAULT_BITS, line: int = 1) -> array[float]:
@@ -192,9 +192,9 @@ class WordProbs:
         [0.125, 0.625, 0.125, 0.125]
         """
         if not MIN_BITS <= bits <= MAX_BITS:
-            raise UsageError(message=f"bits is {bits}; it is from {MIN_BITS} to {MAX_BITS}")
+            raise UsageError(f"bits is {bits}; it is from {MIN_BITS} to {MAX_BITS}")
         if line < 1:
-            raise UsageError(message=f"line is {line}; lines are counted from 1")
+            raise UsageError(f"line is {line}; lines are counted from 1")
         if self.words is None:
             if len(self.values) != 1 << bits:
                 text = " ".join(map(repr, self.values))
@@ -204,9 +204,7 @@ class WordProbs:
         try:
             "".join(self.words).encode()
         except UnicodeEncodeError as error:
-            raise UsageError(
-                message=f"a word cannot be hashed, since UTF-8 cannot write it: {error.reason}"
-            ) from error
+            raise UsageError(f"a word cannot be hashed, since UTF-8 cannot write it: {error.reason}") from error
         return bucket_masses(self.normalised(), bits, line)
 
 

@@ -198,13 +198,13 @@ class Chart:
         place, data = os.fspath(path), self.svg.encode()
         ending = os.path.splitext(place)[1].lower()
         if ending not in (".svg", ".png", ".pdf"):
-            raise UsageError(message=f"Cannot write {named(place)}: charts are saved as .svg, .png or .pdf")
+            raise UsageError(f"Cannot write {named(place)}: charts are saved as .svg, .png or .pdf")
         if ending != ".svg":
             try:
                 import vl_convert
             except ImportError as error:
                 message = f"charts are saved as PNG and PDF by vl-convert, of the extra charts: {installs('charts')}"
-                raise MissingPackageError(message=message, package="vl-convert-python") from error
+                raise MissingPackageError(message, package="vl-convert-python") from error
             to_png = vl_convert.svg_to_png
             data = to_png(self.svg, scale=PNG_SCALE) if ending == ".png" else vl_convert.svg_to_pdf(self.svg)
         with rewriting.written_whole(place) as file:

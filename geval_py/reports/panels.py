@@ -112,7 +112,7 @@ def chart_of(evaluation: Evaluation, name: str) -> Chart:
         panel = CHARTS[name](report)
     if panel is None or panel.chart is None:
         names = visible(", ".join([*CHARTS, *groupings]))
-        raise UsageError(message=f"there is no chart {visible(name)!r} of {report.value_name}\n  charts: {names}")
+        raise UsageError(f"there is no chart {visible(name)!r} of {report.value_name}\n  charts: {names}")
     return panel.chart
 
 

@@ -78,11 +78,11 @@ class Vocabulary:
         """
         if isinstance(words, str | bytes | set | frozenset) or not isinstance(words, Iterable):
             accepted = "a list of words, in the order of columns, or a dict of words with their ids"
-            raise UsageError(message=f"a vocabulary is {accepted}, not {shown(words)}")
+            raise UsageError(f"a vocabulary is {accepted}, not {shown(words)}")
         if isinstance(words, Mapping):
             by_id = {number: word for word, number in words.items()}
             if missing := set(range(len(words))) - by_id.keys():
-                raise UsageError(message=f"{ids_of(words)}, each once; {min(missing)} is missing")
+                raise UsageError(f"{ids_of(words)}, each once; {min(missing)} is missing")
             columns = list(map(by_id.__getitem__, range(len(words))))
         else:
             columns = list(words.tolist() if hasattr(words, "tolist") else words)
@@ -93,11 +93,11 @@ class Vocabulary:
             fault, *_ = str(error).splitlines()
             kept = "kept = [n for n, word in enumerate(words) if word.split() == [word]]"
             advice = f"leave the ids {ids} out: array[..., kept], vocabulary=[words[n] for n in kept], where {kept}"
-            raise UsageError(message=f"{fault}\n  {advice}; {TOKENS_PAGE}") from error
+            raise UsageError(f"{fault}\n  {advice}; {TOKENS_PAGE}") from error
         if duplicates != "sum" and len(set(columns)) < len(columns):
             word, count = Counter(columns).most_common(1)[0]
             advice = 'duplicates="sum" adds up the probabilities of equal words'
-            raise UsageError(message=f"the vocabulary has the word {word!r} {count} times\n  {advice}")
+            raise UsageError(f"the vocabulary has the word {word!r} {count} times\n  {advice}")
         for mark in TOKEN_MARKS:
             marked = vocabulary.text.count(b"\n" + mark.encode())
             if marked > MAX_MARKED * len(columns):
@@ -132,10 +132,10 @@ class Vocabulary:
         Warns (UserWarning) of numbers that look like those of another unit.
         """
         if log and logits:
-            raise UsageError(message="numbers are log-probabilities or logits, not both: log=True or logits=True")
+            raise UsageError("numbers are log-probabilities or logits, not both: log=True or logits=True")
         unit = Unit.LOGITS if logits else Unit.LOGARITHMS if log else Unit.PROBABILITIES
         if isinstance(arrays, tuple) and len(arrays) != 2:
-            raise UsageError(message=f"a pair of arrays is (ids, probabilities), not {len(arrays)} values")
+            raise UsageError(f"a pair of arrays is (ids, probabilities), not {len(arrays)} values")
         ids, numbers = cast("Any", arrays if isinstance(arrays, tuple) else (None, arrays))
         if hasattr(numbers, "columns"):
             numbers = self._in_order(numbers)
@@ -146,12 +146,12 @@ class Vocabulary:
             ids = _ids(ids, "ids", "a pair is (ids, numbers); torch.topk returns (values, indices)")
             if ids.shape != values.shape or width < 0:
                 both = f"{ids.shape} and {values.shape}"
-                raise UsageError(message=f"ids and probabilities are two arrays of one shape, not of {both}")
+                raise UsageError(f"ids and probabilities are two arrays of one shape, not of {both}")
             ids = ids.reshape(rows, width)
         elif width != words:
             advice = f"\n  for a model with more columns than its tokenizer has words, give array[..., :{words}]"
             raise UsageError(
-                message=f"the predictions have a row for each line and a column for each of {words} words, and "
+                f"the predictions have a row for each line and a column for each of {words} words, and "
                 f"not the shape {values.shape}{advice * (width > words)}"
             )
         values = values.reshape(rows, width)
@@ -162,7 +162,7 @@ class Vocabulary:
             own_rests = numbers_of(rest, "the rests")
             if own_rests.shape not in ((), (rows,), shape):
                 what = f"rest is one number or one for each of {rows} rows"
-                raise UsageError(message=f"{what}, not of the shape {own_rests.shape}")
+                raise UsageError(f"{what}, not of the shape {own_rests.shape}")
             rests = np.ascontiguousarray(np.broadcast_to(own_rests.ravel(), rows), np.float64)
         made = Predictions(self, values, ids, rests, unit, shape)
         if shape and (doubt := made.doubt()):
@@ -177,7 +177,7 @@ class Vocabulary:
         others = (Counter(words) - Counter(names)) + (Counter(names) - Counter(words))
         if others:
             what = "the columns of a table are the words of the vocabulary, each once"
-            raise UsageError(message=f"{what}; they differ in {some_of(map(repr, others.elements()))}")
+            raise UsageError(f"{what}; they differ in {some_of(map(repr, others.elements()))}")
         return frame[words]
 
     def words_of(self, references: Any, shape: tuple[int, ...]) -> Sequence[str]:
@@ -189,7 +189,7 @@ class Vocabulary:
         values = _array(references, "the references")
         if values.ndim > 1 and shape not in (values.shape, (values.size,)):
             what = f"references of the shape {values.shape} are not for predictions of the shape {shape}"
-            raise UsageError(message=what)
+            raise UsageError(what)
         if values.dtype.kind in "OU":
             words: list[str] = values.ravel().tolist()
             return words
@@ -197,7 +197,7 @@ class Vocabulary:
             if not 0 <= number < len(self.words):
                 padding = "\n  leave out padding: array[kept] and references[kept], where kept = references >= 0"
                 where = f"references[{_place(row, values.shape)}] is {number}"
-                raise UsageError(message=f"{where}; {ids_of(self.words)}{padding * (number < 0)}")
+                raise UsageError(f"{where}; {ids_of(self.words)}{padding * (number < 0)}")
         return [self.words[number] for number in numbers]
 
 
@@ -245,7 +245,7 @@ class Predictions:
             )
             if fault >= 0:
                 row = first + fault
-                raise UsageError(message=f"predictions[{_place(row, self.shape)}]: {self._fault(row)}")
+                raise UsageError(f"predictions[{_place(row, self.shape)}]: {self._fault(row)}")
             return LineStatistics((losses,), bound=bound)
 
         scored = LineStatistics((array("d"),))
@@ -289,16 +289,16 @@ class Predictions:
     def line(self, row: int, top: int | None = None) -> str:
         """Write a row as probabilities: of all its words, or of the ``top`` most probable ones, best first."""
         if top is not None and (not isinstance(top, SupportsIndex) or top < 1):
-            raise UsageError(message=f"top is how many words of a line are written, an integer from 1 on, not {top}")
+            raise UsageError(f"top is how many words of a line are written, an integer from 1 on, not {top}")
         if fault := self._fault(row):
-            raise UsageError(message=fault)
+            raise UsageError(fault)
         ids, numbers = self._row(row)
         width, has_rest = self._values.shape[1], self._rests is not None
         if self._unit is not Unit.PROBABILITIES:
             numbers = np.exp(numbers - (numbers.max() if self._unit is Unit.LOGITS else 0.0))
         total = math.fsum(numbers.tolist())
         if has_rest and not total:
-            raise UsageError(message=NO_MASS)
+            raise UsageError(NO_MASS)
         top = width if top is None else top
         if total > 1.0 or (top < width and has_rest):
             numbers, total = numbers / total, 1.0
@@ -350,7 +350,7 @@ def ids_of(words: Sized) -> str:
 def check_counts(predictions: int, others: int, what: str = "reference") -> None:
     """Raise UsageError unless there are as many of the others as predictions."""
     if predictions != others:
-        raise UsageError(message=f"{counted(predictions, 'prediction')}, but {counted(others, what)}")
+        raise UsageError(f"{counted(predictions, 'prediction')}, but {counted(others, what)}")
 
 
 def numbers_of_lines(lines: Any, count: int) -> Ids:
@@ -359,7 +359,7 @@ def numbers_of_lines(lines: Any, count: int) -> Ids:
     numbers = numbers.ravel() if numbers.ndim else numbers + np.arange(count)
     check_counts(count, len(numbers), "line number")
     if count and numbers.min() < 1:
-        raise UsageError(message=f"lines has the number {numbers.min()}; lines are counted from 1")
+        raise UsageError(f"lines has the number {numbers.min()}; lines are counted from 1")
     return numbers
 
 
@@ -370,7 +370,7 @@ def numbers_of(values: Any, what: str) -> Numbers:
     if numbers.dtype.kind not in "USc":
         with suppress(OverflowError, TypeError, ValueError):
             return numbers.astype(kind, copy=False)
-    raise UsageError(message=f"{what} are an array of {numbers.dtype}, not of float32 or float64")
+    raise UsageError(f"{what} are an array of {numbers.dtype}, not of float32 or float64")
 
 
 def _array(values: Any, what: str) -> NDArray[Any]:
@@ -380,15 +380,13 @@ def _array(values: Any, what: str) -> NDArray[Any]:
             values = values.float() if values.is_floating_point() and values.element_size() < 4 else values
         return np.asarray(values)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise UsageError(message=f"{what} cannot be read as an array: {error}") from error
+        raise UsageError(f"{what} cannot be read as an array: {error}") from error
 
 
 def _ids(values: Any, what: str, advice: str = "") -> Ids:
     ids = _array(values, what)
     if ids.dtype.kind not in "iu" and ids.size:
-        raise UsageError(
-            message=f"{what}: whole numbers are needed, not {ids.dtype}" + f"\n  {advice}" * bool(advice)
-        )
+        raise UsageError(f"{what}: whole numbers are needed, not {ids.dtype}" + f"\n  {advice}" * bool(advice))
     return np.asarray(ids, np.int64, order="C")
 
 

@@ -43,14 +43,12 @@ def opened_cluster(address: str) -> Iterator[Any]:
     try:
         distributed = import_module("distributed")
     except ModuleNotFoundError as error:
-        raise UsageError(
-            message=f"a cluster needs {error.name}, of the extra cluster: {installs('cluster')}"
-        ) from error
+        raise UsageError(f"a cluster needs {error.name}, of the extra cluster: {installs('cluster')}") from error
     try:
         import_module("distributed.comm").resolve_address(address)
         client = distributed.Client(address, timeout=SECONDS_TO_ANSWER, set_as_default=False)
     except ValueError as error:
-        raise UsageError(message=f"{named(address)} is no address of a cluster: {error}") from error
+        raise UsageError(f"{named(address)} is no address of a cluster: {error}") from error
     except OSError as error:
         raise ClusterError(address=address, reason=f"nobody answers for {SECONDS_TO_ANSWER} seconds") from error
     with client:
@@ -85,7 +83,7 @@ def map_on(
     path = outputs.file.path
     if path is None or outputs.compression is not None:
         advice = "unpack it" if outputs.compression else "write it to a file of lines (geval convert)"
-        raise UsageError(message=f"the workers of a cluster cannot read {named(outputs.path)}: {advice}")
+        raise UsageError(f"the workers of a cluster cannot read {named(outputs.path)}: {advice}")
     path = os.path.abspath(path)
     threads = worker_threads(client)
     size = outputs.size

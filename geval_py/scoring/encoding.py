@@ -24,7 +24,7 @@ def join_words(words: Sequence[Hashable]) -> bytes:
             return text.encode()
     fault = next(filter(None, map(fault_of_word, words)))
     are_tokens = any(isinstance(word, str) and word.startswith(" ") for word in words)
-    raise UsageError(message=fault + f"\n  {_TOKENS}" * are_tokens)
+    raise UsageError(fault + f"\n  {_TOKENS}" * are_tokens)
 
 
 def fault_of_word(word: Hashable) -> str | None:
@@ -45,7 +45,7 @@ def fault_of_word(word: Hashable) -> str | None:
 def reference_texts(references: Any, *, are_words: bool) -> list[str]:
     """Return references as texts: words or, for other metrics, texts and numbers."""
     if isinstance(references, str | bytes):
-        raise UsageError(message=f"references are a list, not {shown(references)}: for one line write [word]")
+        raise UsageError(f"references are a list, not {shown(references)}: for one line write [word]")
     return [str(one) if isinstance(one, int | float) and not are_words else one for one in references]
 
 
@@ -56,9 +56,9 @@ def encoded_texts(what: str, texts: Sequence[str], first: int = 0) -> bytes:
     """
     for index, text in enumerate(texts, first):
         if not isinstance(text, str):
-            raise UsageError(message=f"{what}[{index}] is {shown(text)}, which is no text")
+            raise UsageError(f"{what}[{index}] is {shown(text)}, which is no text")
         if "\n" in text:
-            raise UsageError(message=f"{what}[{index}] contains a line end; give one line an item")
+            raise UsageError(f"{what}[{index}] contains a line end; give one line an item")
     joined = "".join([text + "\n" for text in texts])
     try:
         return joined.encode("utf-8", "surrogateescape")

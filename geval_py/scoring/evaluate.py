@@ -231,7 +231,7 @@ def _read_tables(
     """
     if selections and cluster is not None:
         what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
-        raise UsageError(message=f"a cluster scores all lines, and sees no input: leave out {what}")
+        raise UsageError(f"a cluster scores all lines, and sees no input: leave out {what}")
     work = partial(score_block, columns, split.expected.name, output.file.name, by_line)
     header, tables, lines, first_block = split.output_header, list[LineStatistics](), 0, None
     inputs: Iterator[str] = repeat("")
@@ -268,7 +268,7 @@ def score_of(
     if plan.metric.needs_candidates and output.file.lists_answers_alone:
         advice = f"{ANSWERS_ALONE}; use LogLoss, Likelihood or Perplexity"
         message = f"{plan.metric.name} needs several candidates: {advice}"
-        table = SchemeError(scheme=plan.scheme.text, path=output.path, message=message)
+        table = SchemeError(message, scheme=plan.scheme.text, path=output.path)
     if isinstance(table, SchemeError):
         return failed_score(plan.scheme, plan.metric, table)
     numbers = None if selection is None else selection.line_numbers
@@ -348,7 +348,7 @@ def find_metric(name: str) -> Metric:
         advice = f"the number of bits is from {MIN_BITS} to {MAX_BITS}"
     else:
         advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
-    raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
+    raise SchemeError(f"Unknown or broken metric definition: {visible(name)}\n  {advice}", scheme=name)
 
 
 def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparation | None = None) -> StatisticsColumn:
@@ -362,7 +362,7 @@ def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparati
     except ModuleNotFoundError as error:
         missing = error.name or ""
         message = f"this metric needs {missing}, of the extra text: {installs('text')}"
-        raise MissingPackageError(message=message, package=missing) from error
+        raise MissingPackageError(message, package=missing) from error
     column = metric.column
     if preparation is None and not metric.needs_vocabulary:
         return column
@@ -384,13 +384,13 @@ def select_schemes(task: Task) -> list[Named]:
         metric = find_metric(scheme.metric)
         schemes.append((scheme._replace(tokenizer=task.tokenizer) if metric.is_tokenised else scheme, metric))
     if not schemes:
-        raise UsageError(message="no metric given, use", arguments=("metric",))
+        raise UsageError("no metric given, use", arguments=("metric",))
     chosen = []
     for name in task.select_metrics:
         matching = [named for named in schemes if name in accepted_names(*named)]
         if not matching:
             names = visible(", ".join(shown_name(*named) for named in schemes))
-            raise UsageError(message=f"Cannot find metric named '{visible(name)}'\n  there are {names}")
+            raise UsageError(f"Cannot find metric named '{visible(name)}'\n  there are {names}")
         chosen.append(matching[0])
     return chosen or schemes
 

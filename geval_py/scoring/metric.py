@@ -66,14 +66,14 @@ class Metric:
         tokenizer: str | None = None,
     ) -> None:
         if not isinstance(name, str):
-            raise UsageError(message=f"a metric is a name, such as 'PerplexityHashed', not {shown(name)}")
+            raise UsageError(f"a metric is a name, such as 'PerplexityHashed', not {shown(name)}")
         schemes = checked_schemes([name])
         if len(schemes) != 1:
-            raise UsageError(message=f"`{name}` names {len(schemes)} metrics: make one Metric for each")
+            raise UsageError(f"`{name}` names {len(schemes)} metrics: make one Metric for each")
         scheme, self._metric = schemes[0], find_metric(schemes[0].metric)
         if self._metric.needs_input or scheme.selecting_flags:
             what = "selects lines" if scheme.selecting_flags else "compares lines of the input"
-            raise UsageError(message=f"{name} {what}: score all lines at once, with score(…, inputs=…)")
+            raise UsageError(f"{name} {what}: score all lines at once, with score(…, inputs=…)")
         has_words = self._metric.is_of_words or self._metric.has_entries or self._metric.name == "Accuracy"
         refuse_unused(
             name,
@@ -109,7 +109,7 @@ class Metric:
         """
         statistics, line_numbers, _ = self._statistics_of(predictions, references, lines, **numbers)
         if not len(line_numbers):
-            raise UsageError(message="there is no line to score")
+            raise UsageError("there is no line to score")
         return self._metric.value(statistics)
 
     def losses(
@@ -149,7 +149,7 @@ class Metric:
     def compute(self) -> float:
         """Compute the score of all lines that were added; raises UsageError if there is none."""
         if not self._lines:
-            raise UsageError(message=f"{self.name} has no lines yet: update it with predictions")
+            raise UsageError(f"{self.name} has no lines yet: update it with predictions")
         statistics = self._statistics
         if self._metric.measure.corpus_score is not None:  # a function of all lines may depend on their order
             statistics = statistics.only(sorted(range(len(self)), key=self._lines.__getitem__))
@@ -220,7 +220,7 @@ class Metric:
             return NotImplemented
         if (self.name, self._column) != (other.name, other._column):
             both = f"{self.name} and {other.name}"
-            raise UsageError(message=f"only metrics of one name, vocabulary and tokenizer are added, not {both}")
+            raise UsageError(f"only metrics of one name, vocabulary and tokenizer are added, not {both}")
         summed = copy(self)
         summed.reset()
         for one in filter(len, (self, other)):

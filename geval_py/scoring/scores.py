@@ -361,7 +361,7 @@ class Evaluation:
             raise self.split.missing_input(FEATURE_OF_INPUT)
         selected = [filter.selects(item) for item in self.read_items()]
         if not any(selected):
-            raise UsageError(message=filter.nothing_found(self.read_items()))
+            raise UsageError(filter.nothing_found(self.read_items()))
         return selected
 
     def to_frame(self) -> pd.DataFrame:
@@ -405,7 +405,7 @@ class Evaluation:
         from geval_py.reading.features import FeatureKinds, Fields, parse_filter, tokens_of
 
         if sort not in (None, "worst", "best"):
-            raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
+            raise UsageError(f"lines are sorted by the worst or the best first, not by {sort!r}")
         names = (filter,) if isinstance(filter, str) else tuple(filter)
         kinds = FeatureKinds(numerical=numerical_features, cartesian=cartesian, tokens=tokens_of(tokenizer))
         frame = self.to_frame()
@@ -496,7 +496,7 @@ class Evaluation:
         """Raise UsageError if a filter selects other lines of the other output, LineCountError for another number."""
         if other.line_numbers != self.line_numbers:
             both = f"{named(self.output.path)} and {named(other.output.path)}"
-            raise UsageError(message=f"the metric's filter selects other lines of {both}: filter by input or answer")
+            raise UsageError(f"the metric's filter selects other lines of {both}: filter by input or answer")
         check_line_count("output", other.output.path, other.line_count, self.output.path, self.line_count)
 
     def to_dict(self, interval: IntervalOf | None = None) -> dict[str, Any]:
@@ -531,7 +531,7 @@ def score_difference(score: float, other_score: float) -> float:
 def checked_evaluation(value: object) -> Evaluation:
     """Return the evaluation; raises UsageError for another value, such as a path."""
     if not isinstance(value, Evaluation):
-        raise UsageError(message=f"an evaluation is wanted, as evaluate(…) gives it, not {shown(value)}")
+        raise UsageError(f"an evaluation is wanted, as evaluate(…) gives it, not {shown(value)}")
     return value
 
 
@@ -543,7 +543,7 @@ def checked_evaluations(arguments: Sequence[object], call: str) -> tuple[Evaluat
     values: object = arguments[0] if len(arguments) == 1 else arguments
     if not isinstance(values, Iterable):
         what = "takes several evaluations or a list of them"
-        raise UsageError(message=f"{call}(one, other) {what}, not {shown(values)}")
+        raise UsageError(f"{call}(one, other) {what}, not {shown(values)}")
     return tuple(map(checked_evaluation, values))
 
 
@@ -557,12 +557,12 @@ def check_comparable(evaluations: Sequence[Evaluation]) -> None:
             texts = (read_lines(file, header=first.split.output_header) for file in files)
             for line, pair in enumerate(zip(*texts, strict=False), 1):  # another number of lines is another error
                 if pair[0] != pair[1]:
-                    raise UsageError(message=f"{both} answers: {' and '.join(map(shown, pair))} on line {line}")
+                    raise UsageError(f"{both} answers: {' and '.join(map(shown, pair))} on line {line}")
         scores = [(score.metric.name, score.scheme) for score in (first.scores[0], other.scores[0])]
         ways = {(name, scheme.text_flags, scheme.tokenizer, scheme.selecting_flags) for name, scheme in scores}
         if len(ways) > 1:
             metrics = " and ".join(scheme.text for _, scheme in scores)
-            raise UsageError(message=f"{both} metrics: {visible(metrics)}")
+            raise UsageError(f"{both} metrics: {visible(metrics)}")
         first.check_same_lines(other)
 
 

@@ -47,7 +47,7 @@ class SelectedLines:
         try:
             self.filter: ItemFilter = parse_filter(scheme.filters, Fields(header))
         except UsageError as error:
-            raise SchemeError(scheme=scheme.text, message=error.message) from error
+            raise SchemeError(error.message, scheme=scheme.text) from error
         self.line_numbers: array[int] = array("q")
         self._items: list[ScoredItem] = []
         self._others: list[ScoredItem] = []
@@ -87,7 +87,7 @@ class SelectedLines:
         """
         if not self.line_numbers:
             path = output.path if OUTPUT in [feature.field for feature in self.filter.features] else ""
-            error = SchemeError(scheme=self._scheme.text, path=path, message=self.filter.nothing_found(self._others))
+            error = SchemeError(self.filter.nothing_found(self._others), scheme=self._scheme.text, path=path)
             if path:
                 return error
             raise error

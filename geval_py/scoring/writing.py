@@ -72,7 +72,7 @@ def format_line(
     columns = None if vocabulary is None else Vocabulary.of_columns(vocabulary, "sum")
     rows = predictions_of(probabilities, columns, log=log, logits=logits, rest=cast("Any", rest))
     if rows.shape:
-        raise UsageError(message=f"a line is made from one row of numbers, not from an array of {len(rows)} rows")
+        raise UsageError(f"a line is made from one row of numbers, not from an array of {len(rows)} rows")
     return rows.line(0, top)
 
 
@@ -96,15 +96,15 @@ def _words_and_numbers(probabilities: Any) -> tuple[list[Hashable], list[Support
     """Return the words and the numbers of a mapping or of pairs; raises UsageError for anything else."""
     pairs: object = probabilities.items() if hasattr(probabilities, "items") else probabilities
     if holds_numbers(pairs):
-        raise UsageError(message=_WORDS_OF_NUMBERS)
+        raise UsageError(_WORDS_OF_NUMBERS)
     if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
-        raise UsageError(message=f"{_MADE_FROM}, not from {shown(pairs)}")
+        raise UsageError(f"{_MADE_FROM}, not from {shown(pairs)}")
     words, values = [], []
     for pair in pairs:
         try:
             word, value = pair
         except (TypeError, ValueError) as error:
-            raise UsageError(message=f"{_MADE_FROM}, not from {shown(pair)}") from error
+            raise UsageError(f"{_MADE_FROM}, not from {shown(pair)}") from error
         words.append(word)
         values.append(value)
     return words, values
@@ -132,10 +132,10 @@ def write_output(
     argument without effect, and as format_line does, with the line's index.
     """
     if isinstance(lines, str | bytes | Mapping):
-        raise UsageError(message=f"lines are several, not {shown(lines)}: for one line write [line]")
+        raise UsageError(f"lines are several, not {shown(lines)}: for one line write [line]")
     name = os.fspath(path)
     if format_ending(name):
-        raise UsageError(message=f"an output is written as TSV: name a file that ends in .tsv, not {named(name)}")
+        raise UsageError(f"an output is written as TSV: name a file that ends in .tsv, not {named(name)}")
     encoded = encoded_lines(lines, "lines", vocabulary=vocabulary, top=top, max_entries=MAX_ENTRIES, **numbers)
     is_empty = True
     with rewriting.written_whole(name, compression=compression.compression_by_ending(name)) as file:
@@ -143,7 +143,7 @@ def write_output(
             file.write(line)
             is_empty = False
         if is_empty:
-            raise UsageError(message="there is no line to write; an iterator can be read only once")
+            raise UsageError("there is no line to write; an iterator can be read only once")
 
 
 def convert(source: str, target: str) -> tuple[int, list[str]]:
@@ -157,7 +157,7 @@ def convert(source: str, target: str) -> tuple[int, list[str]]:
         answers = find_answers(os.path.join(os.path.dirname(source), EXPECTED_FILE))
         file.answers = None if answers is None else answers_at(answers)
     if not name_of(target).endswith(".tsv"):
-        raise UsageError(message=f"an output is written as TSV: name a file that ends in .tsv, not {named(target)}")
+        raise UsageError(f"an output is written as TSV: name a file that ends in .tsv, not {named(target)}")
     codec, count = compression.compression_by_ending(target), 0
     with LineReader(file) as reader, rewriting.written_whole(target, compression=codec) as draft:
         while block := reader.block():
@@ -192,7 +192,7 @@ def encoded_lines(
             if isinstance(item, str):
                 refuse_unused("a line of text", vocabulary=vocabulary, top=top, **numbers)
                 if separator := re.search(r"[\n\r]", item):
-                    raise UsageError(message=f"it contains {SEPARATORS[separator[0]]}; give one line an item")
+                    raise UsageError(f"it contains {SEPARATORS[separator[0]]}; give one line an item")
                 yield f"{item}\n".encode()
                 index += 1
                 continue
@@ -206,13 +206,13 @@ def encoded_lines(
                 yield f"{text}\n".encode()
                 index += 1
         except (UsageError, UnicodeEncodeError) as error:
-            raise UsageError(message=f"{what}[{index}]: {error}") from error
+            raise UsageError(f"{what}[{index}]: {error}") from error
 
 
 def prediction_lines(predictions: Any, **numbers: Unpack[NumberOptions]) -> Iterator[bytes]:
     """Yield predictions as lines, each ended by LF: distributions, lines, or for other metrics texts and numbers."""
     if isinstance(predictions, str | bytes | Mapping):
-        raise UsageError(message=f"predictions are a list with one for each line, not {shown(predictions)}")
+        raise UsageError(f"predictions are a list with one for each line, not {shown(predictions)}")
     if not is_predictions(predictions) and not hasattr(predictions, "columns"):
         predictions = (str(one) if isinstance(one, int | float) else one for one in predictions)
     return encoded_lines(predictions, "predictions", **numbers)
@@ -221,7 +221,7 @@ def prediction_lines(predictions: Any, **numbers: Unpack[NumberOptions]) -> Iter
 def refuse_unused(owner: str, **arguments: object) -> None:
     """Raise UsageError for arguments that are given, and that have no effect on the owner."""
     if names := tuple(name for name, value in arguments.items() if value is not None and value is not False):
-        raise UsageError(message=f"{owner} has no use for", arguments=names)
+        raise UsageError(f"{owner} has no use for", arguments=names)
 
 
 def is_predictions(value: object) -> bool:

@@ -61,7 +61,7 @@ def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> dict[str, Any]:
 def number_in(text: str) -> int:
     """Return a whole number that a form or an address has; raises UsageError for anything else."""
     if not re.fullmatch("[0-9]{1,9}", text):
-        raise UsageError(message=f"`{visible(text)}` is not a whole number")
+        raise UsageError(f"`{visible(text)}` is not a whole number")
     return int(text)
 
 

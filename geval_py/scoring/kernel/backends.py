@@ -46,7 +46,7 @@ def choose_backend() -> Literal["native", "python"]:
     """
     forced = os.environ.get(VARIABLE)
     if forced not in {None, "native", "python"}:
-        raise UsageError(message=f"{VARIABLE} is `{visible(forced or '')}`; it may be native or python")
+        raise UsageError(f"{VARIABLE} is `{visible(forced or '')}`; it may be native or python")
     if forced == "python":
         return "python"
     try:
@@ -54,12 +54,12 @@ def choose_backend() -> Literal["native", "python"]:
     except ModuleNotFoundError as error:  # it was not built
         if forced == "native":
             message = f"{VARIABLE} is native, but the native kernel was not built with this package"
-            raise UsageError(message=message) from error
+            raise UsageError(message) from error
         return "python"
     except ImportError as error:
         advice = f"{VARIABLE}=python does without it"
         message = f"the native kernel cannot be loaded: {visible(str(error))}\n  {advice}"
-        raise UsageError(message=message) from error
+        raise UsageError(message) from error
     return "native"
 
 

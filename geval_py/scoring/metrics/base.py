@@ -230,7 +230,7 @@ class Metric(NamedTuple):
     def losses(self, statistics: LineStatistics, name: str) -> array[float]:
         """Return the losses of lines; raises UsageError, with the ``name`` of the metric, if it has others."""
         if not self.measure.of_losses:
-            raise UsageError(message=f"{name} is not made from losses, but from {', '.join(self.measure.columns)}")
+            raise UsageError(f"{name} is not made from losses, but from {', '.join(self.measure.columns)}")
         return statistics.columns[0] if statistics.columns else array("d")
 
     def value(self, statistics: LineStatistics) -> float:

@@ -417,7 +417,7 @@ def find(name: str) -> Metric | None:
         return None
     pattern, make, refusal = PREFIXES[prefix]
     if not re.fullmatch(pattern, inner):
-        raise SchemeError(scheme=name, message=refusal.format(prefix=prefix, metric=geval_name(inner)))
+        raise SchemeError(refusal.format(prefix=prefix, metric=geval_name(inner)), scheme=name)
     return make(name, inner_metric)
 
 
