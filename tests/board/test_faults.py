@@ -170,7 +170,6 @@ def add_at_once(start, board, submissions_of):
     assert len(standings(opened, now=status_now()).entries) == len(names)
 
 
-@ON_BOTH
 def test_two_processes_add_at_once(start_warm, board, submission):
     one, other, shared = (submission(name, 0.3, seed=n) for n, name in enumerate(["one", "other", "shared"]))
     add_at_once(start_warm, board, [[one, shared], [other, shared]])

@@ -12,19 +12,20 @@ from geval_py.explaining.statistics import optimism, sample_of
 from geval_py.scoring.metrics.registry import METRICS
 
 LOG_LOSS = METRICS["LogLossHashed"]
+TRIALS = 2000
 
 
-@pytest.mark.parametrize("trials", [60, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.long
 @pytest.mark.parametrize("systems", [3, 20])
-def test_the_best_of_equal_systems(systems, trials):
+def test_the_best_of_equal_systems(systems):
     """On 300 lines of sd 0.5, beside what the lines have in common."""
     rng = np.random.default_rng(systems)
     estimates, gains = [], []
-    for _ in range(trials):
+    for _ in range(TRIALS):
         losses = rng.exponential(2, (300, 1)) + rng.normal(5, 0.5, (300, systems))
         estimates.append(optimism(sample_of(LOG_LOSS, list(map(column, losses.T)))))
         gains.append(losses.mean() - losses.mean(axis=0).min())
-    assert np.mean(estimates) == pytest.approx(np.mean(gains), rel=4 * np.std(gains) / np.mean(gains) / trials**0.5)
+    assert np.mean(estimates) == pytest.approx(np.mean(gains), rel=4 * np.std(gains) / np.mean(gains) / TRIALS**0.5)
     assert np.std(estimates) < 0.1 * np.mean(estimates)
 
 
@@ -38,18 +39,18 @@ def test_the_best_of_systems_that_share_documents():
     )
 
 
-@pytest.mark.parametrize("trials", [40, pytest.param(2000, marks=pytest.mark.long)])
-def test_the_best_of_near_copies(trials):
+@pytest.mark.long
+def test_the_best_of_near_copies():
     """Twenty systems of two families: hardly more than two tries."""
     rng = np.random.default_rng(8)
     estimates, gains = [], []
-    for _ in range(trials):
+    for _ in range(TRIALS):
         families = rng.normal(0, 0.5, (300, 2)).repeat(10, axis=1)
         losses = rng.exponential(2, (300, 1)) + 5 + families + rng.normal(0, 0.1, (300, 20))
         estimates.append(optimism(sample_of(LOG_LOSS, list(map(column, losses.T)))))
         gains.append(losses.mean() - losses.mean(axis=0).min())
-    print(f"\ntwo families of ten: best {np.mean(gains):.4f} better, expected {np.mean(estimates):.4f} of {trials}")
-    assert np.mean(estimates) == pytest.approx(np.mean(gains), rel=4 * np.std(gains) / np.mean(gains) / trials**0.5)
+    print(f"\ntwo families of ten: best {np.mean(gains):.4f} better, expected {np.mean(estimates):.4f} of {TRIALS}")
+    assert np.mean(estimates) == pytest.approx(np.mean(gains), rel=4 * np.std(gains) / np.mean(gains) / TRIALS**0.5)
 
 
 def test_tries_that_are_not_here():

@@ -63,36 +63,24 @@ def levels(trials, sizes, alike, kind, *, by_document):
     return shares, float(np.mean(bins))
 
 
-@pytest.mark.parametrize(
-    ("lines", "kind", "trials"),
-    [
-        (60, "mixed", 100),
-        *(pytest.param(lines, kind, 2000, marks=pytest.mark.long) for kind in KINDS for lines in (30, 100, 400)),
-    ],
-)
-def test_the_level_by_line(lines, kind, trials):
-    shares, bins = levels(trials, [1] * lines, 0.0, kind, by_document=False)
-    assert max(shares.values()) <= (0.07 if trials >= 2000 else 0.1)
-    assert min(shares.values()) >= (0.02 if trials >= 2000 else 0.01)
+@pytest.mark.long
+@pytest.mark.parametrize("lines", [30, 100, 400])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_level_by_line(lines, kind):
+    shares, bins = levels(2000, [1] * lines, 0.0, kind, by_document=False)
+    assert max(shares.values()) <= 0.07
+    assert min(shares.values()) >= 0.02
     assert bins <= 0.07
 
 
-@pytest.mark.parametrize(
-    ("sizes", "alike", "kind", "trials"),
-    [
-        (EQUAL, 0.4, "mixed", 40),
-        *(
-            pytest.param(sizes, alike, kind, 500, marks=pytest.mark.long)
-            for sizes, alike, kind in (
-                (EQUAL, 0.4, "mixed"), (EQUAL, 0.0, "mixed"), (UNEQUAL, 0.4, "mixed"), ([10] * 10, 0.2, "mixed"),
-                ([10] * 40, 0.4, "mixed"), (EQUAL, 0.2, "sure"), (EQUAL, 0.2, "even"),
-            )
-        ),
-    ],
-)  # fmt: skip
-def test_the_level_by_document(sizes, alike, kind, trials):
-    shares, bins = levels(trials, sizes, alike, kind, by_document=True)
-    assert max(shares.values()) <= (0.07 if trials >= 500 else 0.1)
+@pytest.mark.long
+@pytest.mark.parametrize(("sizes", "alike", "kind"), [
+    (EQUAL, 0.4, "mixed"), (EQUAL, 0.0, "mixed"), (UNEQUAL, 0.4, "mixed"), ([10] * 10, 0.2, "mixed"),
+    ([10] * 40, 0.4, "mixed"), (EQUAL, 0.2, "sure"), (EQUAL, 0.2, "even"),
+])  # fmt: skip
+def test_the_level_by_document(sizes, alike, kind):
+    shares, bins = levels(500, sizes, alike, kind, by_document=True)
+    assert max(shares.values()) <= 0.07
     assert bins <= 0.07
 
 

@@ -1,4 +1,4 @@
-"""Which column names the documents, and simulations of lines that are alike by document (many with ``--long``)."""
+"""Which column names the documents, and simulations of lines that are alike by document."""
 
 import math
 
@@ -10,17 +10,12 @@ import geval_py
 from geval_py import UsageError, compare, evaluate
 from geval_py.explaining.statistics import spread_of_mean
 
-FEW, MANY = 40, 1000  # trials
+TRIALS = 1000
 
 
-@pytest.fixture(params=[FEW, pytest.param(MANY, marks=pytest.mark.long)])
-def trials(request):
-    return request.param
-
-
-def at_most(share, trials):
+def at_most(share):
     """A share that chance exceeds once in a thousand runs, if the true one is as given."""
-    return share + 3.1 * math.sqrt(share * (1 - share) / trials)
+    return share + 3.1 * math.sqrt(share * (1 - share) / TRIALS)
 
 
 @pytest.fixture
@@ -141,11 +136,12 @@ def test_a_declared_column_goes_before_all_others(declared, column, challenge, t
 NESTING = [(20, 3, 10, "equal"), (20, 3, 10, "lognormal"), (12, 4, 10, "equal")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("newspapers", "files", "lines", "sizes"), NESTING)
-def test_the_level_where_files_are_nested_in_newspapers(newspapers, files, lines, sizes, trials, challenge):
+def test_the_level_where_files_are_nested_in_newspapers(newspapers, files, lines, sizes, challenge):
     """Two outputs without a difference, as good on all newspapers together, but not on each."""
     rng, rejected = np.random.default_rng(8), []
-    for _ in range(trials):
+    for _ in range(TRIALS):
         number = np.full(newspapers, files)
         if sizes == "lognormal":
             number = np.maximum(1, np.round(files * rng.lognormal(0, 0.7, newspapers))).astype(int)
@@ -161,15 +157,15 @@ def test_the_level_where_files_are_nested_in_newspapers(newspapers, files, lines
     by_file, by_newspaper = np.mean(rejected, axis=0)
     case = f"{newspapers} newspapers of {files} files ({sizes}) of {lines} lines"
     print(f"\n{case}: rejected by file {by_file:.1%}, by newspaper {by_newspaper:.1%}")
-    assert by_newspaper <= at_most(0.07, trials)
-    if trials == MANY:
-        assert by_file > 0.1
+    assert by_newspaper <= at_most(0.07)
+    assert by_file > 0.1
 
 
-def test_differences_that_depend_on_documents(trials, challenge):
+@pytest.mark.long
+def test_differences_that_depend_on_documents(challenge):
     """A true null hypothesis is rejected as often as it should be."""
     rng, rejected, by_line = np.random.default_rng(3), [], []
-    for _ in range(trials):
+    for _ in range(TRIALS):
         files = np.arange(600) // 15
         one = skewed(rng, 600) + 1.5
         two = one + rng.normal(0, 0.35, 40)[files] + rng.normal(0, 0.25, 600)
@@ -177,7 +173,7 @@ def test_differences_that_depend_on_documents(trials, challenge):
         rejected.append(_p(compare(pair, samples=400)) < 0.05)
         by_line.append(_p(compare(pair, samples=400, documents=False)) < 0.05)
     print(f"\nrejected in {np.mean(rejected):.1%}; by line, in {np.mean(by_line):.1%}")
-    assert np.mean(rejected) <= at_most(0.065, trials)
+    assert np.mean(rejected) <= at_most(0.065)
     assert np.mean(by_line) > 0.3
 
 
@@ -198,12 +194,13 @@ ROWS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "effect", "documents"), ROWS)
-def test_the_coverage_of_intervals(kind, effect, documents, trials):
+def test_the_coverage_of_intervals(kind, effect, documents):
     """1,200 lines in documents: the interval holds the true mean in at least 93 % of trials."""
     rng = np.random.default_rng(documents)
     held, uncorrected = [], []
-    for _ in range(trials):
+    for _ in range(TRIALS):
         shares = SIZES[kind](rng, documents)
         of_line = np.repeat(np.arange(documents), np.maximum(1, np.round(1200 * shares / shares.sum())).astype(int))
         losses = rng.normal(0, effect, documents)[of_line] + skewed(rng, len(of_line)) - 2.7
@@ -213,7 +210,7 @@ def test_the_coverage_of_intervals(kind, effect, documents, trials):
         uncorrected.append(abs(losses.mean()) <= scipy.stats.t.ppf(0.975, documents - 1) * deviation)
     of = f"{kind}, {effect}, {documents} documents"
     print(f"\n{of}: {np.mean(held):.1%}; without the correction {np.mean(uncorrected):.1%}")
-    assert 1 - np.mean(held) <= at_most(0.07, trials)
+    assert 1 - np.mean(held) <= at_most(0.07)
 
 
 def test_a_frame_has_the_intervals_of_a_comparison(challenge, tmp_path):

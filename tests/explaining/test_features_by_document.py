@@ -15,12 +15,7 @@ from geval_py.explaining.significance import benjamini_hochberg
 from geval_py.reading.features import FeatureKinds
 from geval_py.reading.items import ScoredItem
 
-FEW, MANY = 20, 300  # trials
-
-
-@pytest.fixture(params=[FEW, pytest.param(MANY, marks=pytest.mark.long)])
-def trials(request):
-    return request.param
+TRIALS = 300
 
 
 def texts_of(rng, of_line, words=150):
@@ -30,13 +25,14 @@ def texts_of(rng, of_line, words=150):
     return [" ".join(f"w{n}" for n in rng.choice(words, 8, p=shares[document])) for document in of_line]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("documents", "lines", "effect"), [(12, 50, 0.8), (40, 15, 0.8), (40, 15, 0.25)])
-def test_the_share_of_lists_with_a_false_find(documents, lines, effect, trials):
+def test_the_share_of_lists_with_a_false_find(documents, lines, effect):
     """Documents are hard or easy, and no word matters: at most 10 % of lists have a q below 0.05."""
     rng = np.random.default_rng(documents)
     of_line = np.repeat(np.arange(documents), lines)
     false: dict[bool, list[bool]] = {True: [], False: []}
-    for _ in range(trials):
+    for _ in range(TRIALS):
         inputs = [f"file{document}\t{text}" for document, text in zip(of_line, texts_of(rng, of_line), strict=True)]
         losses = np.maximum(0, rng.normal(0, effect, documents)[of_line] + rng.gamma(2, 0.85, len(of_line)) + 2)
         outputs = [f"a:{p!r} b:{1 - p!r}" for p in np.exp(-losses).tolist()]
@@ -47,7 +43,7 @@ def test_the_share_of_lists_with_a_false_find(documents, lines, effect, trials):
             false[by_line].append(bool((words["q"] < 0.05).any()))
     by_document, by_line = np.mean(false[False]), np.mean(false[True])
     print(f"\n{documents} documents of {lines}, {effect}: {by_document:.1%} of lists, by line {by_line:.1%}")
-    assert by_document <= 0.1 + 3.1 * math.sqrt(0.09 / trials)
+    assert by_document <= 0.1 + 3.1 * math.sqrt(0.09 / TRIALS)
 
 
 def example(seed=1, documents=12, lines=20, effect=1.0):

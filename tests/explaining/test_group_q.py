@@ -5,6 +5,7 @@ import pytest
 
 from geval_py.explaining.losses import Grouping, group_q_values
 
+TRIALS = 2000
 SETTINGS = {  # lines, groups, documents, whether a document's lines are all of one group
     "few lines": (60, 4, None, False),
     "lines": (1000, 10, None, False),
@@ -25,16 +26,16 @@ def values_and_groups(rng, lines, groups, documents, one_group):
     return values, codes, of_line
 
 
-@pytest.mark.parametrize("trials", [100, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.long
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
-def test_groups_that_do_not_differ(setting, trials):
+def test_groups_that_do_not_differ(setting):
     rng, groups = np.random.default_rng(1), setting[1]
     false = 0
-    for _ in range(trials):
+    for _ in range(TRIALS):
         values, codes, documents = values_and_groups(rng, *setting)
         q_values = group_q_values(values, Grouping("value", codes, tuple(map(str, range(groups)))), documents)
         false += np.nanmin(q_values) < 0.05
-    assert false / trials < 0.05 + 3 * (0.05 * 0.95 / trials) ** 0.5
+    assert false / TRIALS < 0.05 + 3 * (0.05 * 0.95 / TRIALS) ** 0.5
 
 
 @pytest.mark.parametrize(("documents", "power"), [(None, 0.9), (40, 0.9)])

@@ -43,16 +43,10 @@ def write(folder, rng, lines, error):
 
 
 @pytest.mark.filterwarnings("ignore:.*a little worse")
-@pytest.mark.parametrize(
-    ("errors", "trials", "unseen_lines"),
-    [
-        ((0.0, LARGE_ERROR), 3, 2000),
-        pytest.param((0.0, 0.02, 0.05, LARGE_ERROR), 50, 10_000, marks=pytest.mark.long),
-    ],
-)
-def test_what_is_said_holds_on_unseen_lines(errors, trials, unseen_lines, tmp_path):
-    rng = np.random.default_rng(1)
-    for error in errors:
+@pytest.mark.long
+def test_what_is_said_holds_on_unseen_lines(tmp_path):
+    rng, trials, unseen_lines = np.random.default_rng(1), 50, 10_000
+    for error in (0.0, 0.02, 0.05, LARGE_ERROR):
         unseen = write(tmp_path / "unseen", rng, unseen_lines, error)
         for lines in SIZES:
             changes, true_changes, taken = [], [], []
@@ -73,7 +67,7 @@ def test_what_is_said_holds_on_unseen_lines(errors, trials, unseen_lines, tmp_pa
                 f"taken and worse {(taken & (true > 0)).mean():.0%}"
             )
             if not error:
-                assert np.sum(taken) <= max(1, 0.05 * trials)
+                assert np.sum(taken) <= 0.05 * trials
             spread = np.hypot(means.std(ddof=1), true.std(ddof=1)) / np.sqrt(trials)
             # Weights of all lines are a little better than those of nine tenths; and the unseen lines are a sample, too.
             assert abs(means.mean() - true.mean()) < 4 * spread + 0.05 * abs(true.mean()) + 0.5 / np.sqrt(

@@ -48,7 +48,6 @@ def team(browser):
     return browser.get("/api/me").json().get("team", "")
 
 
-@ON_BOTH
 def test_a_name_that_a_team_took_first_is_free_for_the_organiser(served, geval, invite):
     """The owner of a team opens an invitation in the name of a classmate, whom the organiser invites later."""
     mallory = served.signed_in("mallory", team="Team M")
@@ -87,7 +86,6 @@ def test_an_owner_learns_no_names_and_makes_no_link_for_others(served):
     assert team(opened(served, link)) == "Team M"
 
 
-@ON_BOTH
 def test_the_organiser_is_told_of_an_account_and_changes_it_only_after_closing_it(served, invite, geval):
     anna = served.signed_in("anna")
     thief = served.browser()
@@ -265,7 +263,6 @@ def test_nobody_is_called_as_the_audit_log_calls_the_organiser(served, invite, n
     assert (answer.status_code, reason in answer.text) == (403, True)
 
 
-@ON_BOTH
 @pytest.mark.parametrize("what", ["invitations", "tokens"])
 def test_an_account_makes_few_invitations_and_tokens_an_hour(served, what):
     anna = served.signed_in("anna")
@@ -275,7 +272,6 @@ def test_an_account_makes_few_invitations_and_tokens_an_hour(served, what):
     assert anna.post(f"/me/{what}", data={"name": "one more"}).status_code == 200
 
 
-@ON_BOTH
 def test_a_ban_holds_and_is_undone(served, geval):
     folder, mallory = served.board.folder, served.signed_in("mallory", team="Team M")
     puppet, link = opened(served, invited(mallory, "puppet")), invited(mallory, "later")

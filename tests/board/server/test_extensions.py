@@ -38,7 +38,6 @@ def test_without_a_deadline_there_is_none_to_extend(served, geval_now):
     assert geval_now(*words) == (2, "", "geval: the board has no deadline that could be later\n")
 
 
-@ON_BOTH
 def test_a_team_gets_a_later_deadline(served, geval_now):
     set_keys(served.board, phases=PHASES)
     served.send("bob", output("test-A", 0.3))

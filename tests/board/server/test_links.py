@@ -42,7 +42,6 @@ def test_head_changes_nothing_anywhere(served):
     assert served.browser().post(link).headers["location"] == "/me"
 
 
-@ON_BOTH
 @pytest.mark.parametrize("how", ["leave", "hand-over", "close", "move"])
 def test_links_end_with_the_role_of_who_made_them(served, geval, how):
     anna = served.signed_in("anna", team="Team 7")
@@ -170,7 +169,6 @@ def test_pages_of_a_board_for_members_are_for_them_alone(served):
     assert [stranger.get(path).status_code for path in ("/sign-in", "/static/board.css", "/healthz")] == [200] * 3
 
 
-@ON_BOTH
 def test_others_see_a_team_by_its_pseudonym(served, tmp_path, geval):
     served.send("anna kowalska", GOOD)
     folder = tmp_path / "scanned"

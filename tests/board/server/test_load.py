@@ -1,6 +1,6 @@
 """Many at once on a server in processes of its own: readers, uploaders at a deadline, slow connections at a proxy.
 
-A small load always, and with ``--long`` the one that ``scripts/benchmark server`` measures. No test asserts a time.
+With ``--long``, a small load and the one that ``scripts/benchmark server`` measures. No test asserts a time.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from deployed import ask, check_invariants, drained, send, serving, tokens, unus
 from load import LARGE, SMALL, Outputs, put_load
 from samples import on_both_with, output, write_challenge
 
-pytestmark = pytest.mark.no_cover
+pytestmark = [pytest.mark.no_cover, pytest.mark.long]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def challenge(contents, tmp_path):
     return tmp_path / "challenge"
 
 
-@on_both_with("size", [SMALL, LARGE], quick=[("sqlite", SMALL)])
+@on_both_with("size", [SMALL, LARGE], quick=[])
 def test_readers_and_uploaders_at_a_deadline(board, contents, size, tmp_path):
     """Each upload has a receipt, none is lost or double, and each page is the reader's own."""
     found = put_load(board, contents, size, tmp_path)
@@ -113,7 +113,7 @@ class Slow:
 
 
 @pytest.mark.parametrize("size", [SMALL], ids=["small"])
-@pytest.mark.parametrize("number", [60, pytest.param(5_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", [60, 5_000])
 def test_slow_connections_do_not_stop_good_ones(sqlite_board, tmp_path, number):
     """Each sends a byte a second to the documented proxy; those of one account that are too many are refused."""
     (good, slow), times = tokens(sqlite_board, ["good", "slow"]), []

@@ -71,7 +71,6 @@ def places(served):
     ]
 
 
-@ON_BOTH
 def test_a_removed_member_loses_access_at_once(served, geval):
     anna, bob = a_team(served)
     program = program_of(served, bob)
@@ -187,7 +186,6 @@ def test_two_owners_at_the_same_time_leave_no_contradiction(served):
             here.execute(update(accounts).values(owner=accounts.c.name != "bob"))
 
 
-@ON_BOTH
 def test_a_renamed_team_keeps_all_it_has(served, change):
     program = served.token("anna")
     program.put(OUT, GOOD)
@@ -209,7 +207,6 @@ def test_a_renamed_team_keeps_all_it_has(served, change):
     assert change("Team 9")[0] == 2
 
 
-@ON_BOTH
 @pytest.mark.parametrize("step", ["rename_team", "changing"])
 def test_a_renaming_that_is_killed_is_finished_by_repeating_it(served, change, monkeypatch, step):
     """Each store is changed in a transaction of its own, the accounts first."""
@@ -252,7 +249,6 @@ def test_a_team_does_not_get_a_name_like_that_of_a_scanned_submitter(served, cha
     assert owners(served)[0] == {"anna"}
 
 
-@ON_BOTH
 def test_a_person_is_moved_with_their_tokens_and_without_the_submissions(served, change):
     anna, bob = a_team(served)
     program = program_of(served, bob)
@@ -308,7 +304,6 @@ def test_no_transaction_holds_the_locks_of_two_stores_while_it_waits(served, mon
             assert anna.post(f"/me/{change}", data={"on": "yes", "code": "0"}).status_code in (303, 422)
 
 
-@ON_BOTH
 def test_a_team_whose_owner_is_closed_has_another(served, geval):
     a_team(served)
     assert geval("board", "close", served.board.folder, "anna")[0] == 0

@@ -258,7 +258,6 @@ def test_a_password_that_is_not_ascii_is_told_and_stops_nothing(served, unused_p
     assert len(box.letters) == 1
 
 
-@ON_BOTH
 def test_after_a_rescoring_those_whose_score_changed_are_told(served, mailbox):
     mail = {"host": "127.0.0.1", "port": mailbox.port, "sender": "board@example.org", "tls": False}
     for name, score in (("anna", 0.5), ("bob", 0.6)):

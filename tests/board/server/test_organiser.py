@@ -38,7 +38,6 @@ def withdrawal(served, code):
     return served.rows(select(submissions.c.withdrawal).where(submissions.c.code == code))[0]
 
 
-@ON_BOTH
 def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
     code = served.send("anna", GOOD)["code"]
     answers = [
@@ -231,7 +230,6 @@ def test_no_token_opens_the_organisers_page(served, organiser):
     assert organiser.post(f"{HOME}/announce", data={"text": "x"}, headers=token).status_code == 403
 
 
-@ON_BOTH
 def test_an_organiser_rescores(served, organiser, geval):
     served.send("anna", GOOD)
     answers = Path(served.board.settings.answers, "test-A", "expected.tsv")

@@ -46,7 +46,6 @@ def finish(board, job):
         return queue.update_held(connection, job, None, state="done")
 
 
-@ON_BOTH
 def test_nobody_waits_for_the_hundred_jobs_of_another(board):
     many, one = teams(board, ["many", "one"])
     for _ in range(100):
@@ -94,7 +93,6 @@ def test_a_job_whose_worker_died_is_leased_again_and_then_fails(board):
     assert finish(board, leases[-1])
 
 
-@ON_BOTH
 def test_a_job_whose_worker_died_does_not_wait_for_an_older_one_that_is_tried_again(board):
     (team,) = teams(board, ["team"])
     older, newer = enqueue(board, team), enqueue(board, team)
@@ -113,7 +111,6 @@ def test_a_job_whose_worker_died_does_not_wait_for_an_older_one_that_is_tried_ag
     assert queue.lease(board, clock()).id == older
 
 
-@ON_BOTH
 def test_an_upload_with_which_a_worker_died_is_leased_alone(board):
     first, second, third = teams(board, ["first", "second", "third"])
     old, clock = enqueue(board, first), Clock()
@@ -217,7 +214,6 @@ def test_an_upload_whose_workers_died_fails_and_costs_nothing(served):
     assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
 
 
-@ON_BOTH
 @pytest.mark.parametrize("way", ["command", "button"])
 def test_an_upload_that_failed_is_tried_again_with_its_arrival(served, geval, monkeypatch, way):
     program, (number,) = sent(served)

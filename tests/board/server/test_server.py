@@ -39,7 +39,6 @@ def state(program, number):
 # Signing in
 
 
-@ON_BOTH
 def test_an_invitation_signs_in_once(served):
     link, browser = served.invite("anna"), served.browser()
     assert "You are invited as anna" in browser.get(link).text
@@ -381,7 +380,6 @@ def test_what_a_limit_kept_out_is_accepted_once_it_is_larger(served):
     assert (told["state"], told["cost"], told["quota"]["used"]) == ("scored", 1, 1)
 
 
-@ON_BOTH
 def test_uploads_that_wait_use_up_the_quota(served):
     set_keys(served.board, submissions_a_day=2)
     program = served.token("anna")

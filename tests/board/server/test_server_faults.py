@@ -1,6 +1,6 @@
 """Faults at a server in processes of its own: no upload is lost, double, half there, or charged for what failed.
 
-What must hold after each is :func:`deployed.check_invariants`.
+What must hold after each is :func:`deployed.check_invariants`. All but one kill are for ``--long``.
 """
 
 import os
@@ -40,7 +40,6 @@ from geval_py.board.database.schema import WAITING, submissions
 from geval_py.board.operations import creation
 
 pytestmark = pytest.mark.no_cover
-TIMES = pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.long)])
 TEAMS = 4
 UNLIMITED = {"submissions_a_day": 0, "server": "{uploads_an_hour: 10_000}"}
 OUT = "/upload/out.tsv?test=test-A"
@@ -117,8 +116,9 @@ def kill_all(process):
 KILLS = {"server": Process.kill, "workers": kill_workers, "all": kill_all}
 
 
-@on_both_with("killed", KILLS, quick=[("sqlite", "server"), ("postgresql", "workers"), ("postgresql", "all")])
-@TIMES
+@pytest.mark.slow
+@on_both_with("killed", KILLS, quick=[("sqlite", "server")])
+@pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.long)])
 def test_a_killed_server_loses_nothing(board, times, killed):
     """After the kill of the server, its worker ends by itself; each sender without an answer sends again."""
     chance, senders = random.Random(times), Senders(board)
@@ -137,7 +137,8 @@ def test_a_killed_server_loses_nothing(board, times, killed):
     print(f"{times} kills, {len(senders.receipts)} receipts: {check_invariants(board, senders.receipts)}")
 
 
-@TIMES
+@pytest.mark.long
+@pytest.mark.parametrize("times", [50])
 def test_a_killed_database_loses_nothing(postgresql, challenge, tmp_path, times):
     """PostgreSQL with all its connections; SQLite has no process but the server's and the worker's: see above."""
     url = postgresql.new_database()
@@ -160,7 +161,7 @@ def test_a_killed_database_loses_nothing(postgresql, challenge, tmp_path, times)
     print(f"{times} kills, {len(senders.receipts)} receipts: {check_invariants(board, senders.receipts)}")
 
 
-@on_both_with("times", [1, 50], quick=[("sqlite", 1)])
+@on_both_with("times", [50], quick=[])
 def test_a_connection_that_is_cut_leaves_nothing(board, times, tmp_path):
     """At any byte of the head, of the body or after it, by a close or a reset, with a length or in chunks."""
     chance, secret = random.Random(times), tokens(board, ["anna"])[0]
@@ -197,7 +198,7 @@ def test_a_connection_that_is_cut_leaves_nothing(board, times, tmp_path):
     print(f"{times} connections cut, {len(whole)} of them after the last byte, {found} of which were accepted")
 
 
-@on_both_with("times", [2, 50], quick=[("postgresql", 2)])
+@on_both_with("times", [50], quick=[])
 def test_two_servers_on_one_database(board, times):
     """The same file at both at once is one upload, and a quota holds for both; one is killed meanwhile."""
     senders = Senders(board)
@@ -262,8 +263,8 @@ def change(board, *statements):
 ON_DISK = ["the database", "temporary files"]  # what stands on the disk that is full
 
 
-@on_both_with("full", ON_DISK, quick=[("sqlite", "temporary files"), ("postgresql", "the database")])
-@TIMES
+@on_both_with("full", ON_DISK, quick=[])
+@pytest.mark.parametrize("times", [50])
 def test_a_full_disk_in_the_middle_of_an_upload(filling, full, small_disk, times):
     """It is refused with a reason that a program can read, nothing of it stays, and afterwards it is taken."""
     board, more = filling, {"TMPDIR": str(small_disk)} if full == "temporary files" else {}
@@ -312,6 +313,3 @@ def fill(folder, left):
             pass
     size = Path(folder / "filler").stat().st_size
     os.truncate(folder / "filler", max(0, size - left // 4096 * 4096))
-
-
-# The clock

@@ -265,7 +265,6 @@ def test_a_token_that_was_ended_is_not_used_again(served):
     assert program.put("/upload/out.tsv?test=test-A", GOOD).status_code == 401
 
 
-@ON_BOTH
 @pytest.mark.parametrize(
     ("scope", "upload"),
     [("submit", 201), ("read", 401)],
@@ -313,7 +312,6 @@ def test_no_change_is_made_from_another_site_on_any_route(served, site):
     assert served.rows(select(audit.c.action)) == []
 
 
-@ON_BOTH
 @pytest.mark.parametrize("what", ["link", "token"])
 def test_wrong_secrets_of_one_address_are_limited_by_the_hour(served, what, monkeypatch):
     """Others are not held up, nor is a right secret from that address."""
