@@ -1,7 +1,7 @@
 """The rules on an output as a whole, which are judged when all its lines were checked.
 
-A rule is a function in FILE_RULES. It gets the output, and the findings by their codes, which it adds to, corrects or
-removes. The order of FILE_RULES matters only where a function reads the findings of another one.
+A rule is a function in FILE_RULES. It gets the output, and adds problems, corrects or removes some. The order of
+FILE_RULES matters only where a function reads the problems that another one adds.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, field
 
 from geval_py.checking import word_checks
 from geval_py.checking.first_lines import faults_of_first_lines
 from geval_py.checking.labels import prefix_of, unknown_labels
-from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Rule
-from geval_py.checking.spelling import SAMPLED_LINES
+from geval_py.checking.order import MIN_LINES, SAMPLED_LINES
+from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import LineFindings
 from geval_py.reading import lines, wordprobs
 from geval_py.reading.challenge import sets_of_length
+from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.evaluate import cut_off_note
 from geval_py.tables.numbers import counted
@@ -32,143 +32,138 @@ HEADER_NAMES = frozenset({"answer", "class", "expected", "gold", "label", "label
 MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of lines is looked for
 
 
-class CheckedOutput(NamedTuple):
-    """An output whose lines were all checked; ``codes`` are those of the rules that apply."""
+@dataclass
+class CheckedOutput:
+    """An output whose lines were all checked.
+
+    ``codes`` are those of the rules that apply, ``problems`` has what they find, by their codes.
+    """
 
     target: Target
     lines: LineFindings
     codes: Collection[str]
     has_byte_order_mark: bool
     first_block: Block | None
+    problems: dict[str, Problem] = field(default_factory=dict)
 
+    def add(
+        self,
+        code: str,
+        message: str = "",
+        *,
+        count: int = 1,
+        line: int = 0,
+        token: str = "",
+        places: Sequence[Place] = (),
+        fix: str = "",
+        sample: int = 0,
+    ) -> None:
+        """Add a problem of some places, or else of the output as a whole, or of the beginning of a ``line``.
 
-@dataclass
-class Finding:
-    """What breaks a rule in an output.
-
-    An empty ``summary`` or ``fix`` is the rule's. ``sample`` is the number of first lines that were looked at, where
-    these are not all: the count in the file is estimated from them.
-    """
-
-    count: int
-    places: Sequence[Place] = ()
-    summary: str = ""
-    fix: str = ""
-    sample: int = 0
-
-    @classmethod
-    def of_file(cls, message: str, *, count: int = 1, line: int = 0, token: str = "") -> Finding:
-        """Return a finding of the file as a whole, or of the beginning of a ``line``."""
-        return cls(count, [Place(line, min(line, 1), token, message)], message)
-
-    def problem(self, rule: Rule, output: CheckedOutput) -> Problem:
-        """Return what is reported."""
-        count, number, summary = self.count, output.lines.lines, self.summary or rule.summary
-        if 0 < self.sample < number:
-            count = round(count / self.sample * number)
-            summary += f" (estimated from the first {counted(self.sample, 'line')})"
+        An empty ``message`` or ``fix`` is the rule's. ``sample`` is the number of first lines that were looked at,
+        where these are not all: the count in the file is estimated from them.
+        """
+        rule, number = RULES_BY_CODE[code], self.lines.lines
+        summary = message or rule.summary
+        if 0 < sample < number:
+            count = round(count / sample * number)
+            summary += f" (estimated from the first {counted(sample, 'line')})"
+        shown = tuple(places[: self.lines.max_places]) or (Place(line, min(line, 1), token, summary),)
         share = min(1.0, count / max(1, number))
-        places = tuple(self.places[: output.lines.max_places])
-        return Problem(rule, output.target.output, count, share, summary, places, self.fix)
-
-
-Findings: TypeAlias = dict[str, Finding]
+        self.problems[code] = Problem(rule, self.target.output, count, share, summary, shown, fix)
 
 
 def problems_of(output: CheckedOutput) -> list[Problem]:
     """Return the problems of an output, in the order of the table of rules."""
-    findings = {
-        code: Finding(count, output.lines.places.get(code, ()))
-        for code, count in output.lines.counts.items()
-        if code in RULES_BY_CODE
-    }
+    for code in output.lines.counts.keys() & RULES_BY_CODE.keys():
+        output.add(code, count=output.lines.counts[code], places=output.lines.places.get(code, ()))
     for judge in FILE_RULES:
-        judge(output, findings)
-    return [
-        findings[rule.code].problem(rule, output) for rule in RULES if rule.code in findings.keys() & output.codes
-    ]
+        judge(output)
+    return [output.problems[rule.code] for rule in RULES if rule.code in output.problems.keys() & output.codes]
 
 
-def _beginning(output: CheckedOutput, findings: Findings) -> None:
+def _beginning(output: CheckedOutput) -> None:
     """Find a byte order mark (W211), a first line that is the header (W215), and a last one that is cut (W216)."""
     if output.has_byte_order_mark:
-        message = "the file begins with a byte order mark"
-        findings["W211"] = Finding.of_file(message, line=1, token="\ufeff")
+        output.add("W211", line=1, token="\ufeff")
     target = output.target
     if target.is_of_words and (message := cut_off_note(target.file, target.header)):
-        findings["W216"] = Finding.of_file(message, line=output.lines.lines)
+        output.add("W216", message, line=output.lines.lines)
     first = output.lines.texts[0].split("\t")[0] if output.lines.texts else ""
     if target.unread_header and first.casefold() == target.unread_header.casefold():
-        findings["W215"] = Finding.of_file(RULES_BY_CODE["W215"].summary, line=1, token=first)
+        output.add("W215", line=1, token=first)
 
 
-def _separators(output: CheckedOutput, findings: Findings) -> None:
+def _separators(output: CheckedOutput) -> None:
     """Blame TABs for all entries that look like two (W209) only if no line has a space (E118); find bars (W209)."""
     counts, texts = output.lines.counts, output.lines.texts
     bars = [match for text in texts if (match := re.search(r":[-+.0-9eE]*[0-9] ?\|(?!:)", text))]
     if output.target.is_of_words and 2 * len(bars) > len(texts):
         message = "two entries look split by `|`; only a space separates entries"
-        findings["W209"] = Finding.of_file(message, count=len(bars), line=1, token="|")
+        output.add("W209", message, count=len(bars), line=1, token="|")
     if counts["spaces"]:
-        findings.pop("E118", None)
-    elif "E118" in findings and not counts["separators"] and "E118" in output.codes:
-        findings.pop("W209", None)
+        output.problems.pop("E118", None)
+    elif "E118" in output.problems.keys() & output.codes and not counts["separators"]:
+        output.problems.pop("W209", None)
 
 
-def _number_of_lines(output: CheckedOutput, findings: Findings) -> None:
+def _number_of_lines(output: CheckedOutput) -> None:
     """Compare the number of lines with that of the items (E102, E103, E104), if that is known (W108)."""
     number, items, target = output.lines.lines, output.target.lines, output.target
     if not number:
-        findings["E102"] = Finding.of_file("the output has no line")
+        output.add("E102", "the output has no line")
     elif items is not None and number != items:
-        few = number < items
-        causes = "".join(f"; {cause}" for cause in _line_count_causes(output, items, findings))
+        causes = "".join(f"; {cause}" for cause in _line_count_causes(output, items))
         has = f"the output has {counted(number, 'line')}"
-        message = f"{has} for {counted(items, 'item')}{causes}"
-        finding = Finding.of_file(message, line=number if few else items + 1)
+        message = place = f"{has} for {counted(items, 'item')}{causes}"
         if file := target.expected or target.input:
-            message = f"{has}, {named(file.name)} has {items:,}{causes}"
-            finding.places = [Place(number if few else items + 1, 1, "", message)]
-        findings["E103" if few else "E104"] = finding
+            place = f"{has}, {named(file.name)} has {items:,}{causes}"
+        output.add(
+            "E103" if number < items else "E104", message, places=[Place(min(number, items + 1), 1, "", place)]
+        )
     elif items is None:
-        reason = "what there is of its test set cannot be read" if target.unreadable else target.without_lines
-        findings["W108"] = Finding.of_file(f"the number of lines is not checked: {reason}")
+        reason = target.doubt
+        if target.unreadable:
+            reason = "what there is of its test set cannot be read"
+        elif target.test is not None:
+            folder = visible(os.path.join(target.challenge, target.test))
+            reason = f"there is no {INPUT_FILE} and no {EXPECTED_FILE} in `{folder}`"
+        output.add("W108", f"the number of lines is not checked: {reason}")
 
 
-def _numbers_far_above_one(output: CheckedOutput, findings: Findings) -> None:
+def _numbers_far_above_one(output: CheckedOutput) -> None:
     """Report lines that total far more than 1 as E119 if most lines do, else as W201."""
-    far = findings.get("E119")
+    far = output.problems.pop("E119", None)
     if far is None:
         return
     if 2 * far.count > output.lines.lines and "E119" in output.codes:
         ((advice, _),) = Counter(place.message.partition("; ")[2] for place in far.places).most_common(1)
-        far.summary = wordprobs.far_above_one_note(far.count, output.lines.lines, advice)
-        far.fix = advice and f"{advice[0].upper()}{advice[1:]}."
-    else:
-        del findings["E119"]
-        if output.target.is_of_words:
-            near = findings.get("W201", Finding(0))
-            findings["W201"] = Finding(near.count + far.count, sorted([*near.places, *far.places]))
+        note = wordprobs.far_above_one_note(far.count, output.lines.lines, advice)
+        fix = advice and f"{advice[0].upper()}{advice[1:]}."
+        output.add("E119", note, count=far.count, places=far.places, fix=fix)
+    elif output.target.is_of_words:
+        places = sorted([*output.lines.places.get("W201", ()), *far.places])
+        output.add("W201", count=output.lines.counts["W201"] + far.count, places=places)
 
 
-def _mixed_scales(output: CheckedOutput, findings: Findings) -> None:
+def _mixed_scales(output: CheckedOutput) -> None:
     """Point at the first line of the scale that fewer lines have; of two equal ones, at the later (W213)."""
     counts, firsts = output.lines.counts, output.lines.firsts
     if len(firsts) == 2:
         rarer = min(firsts, key=lambda scale: (counts[scale], -firsts[scale]))
-        findings["W213"] = Finding.of_file(RULES_BY_CODE["W213"].summary, line=firsts[rarer])
+        output.add("W213", line=firsts[rarer])
 
 
-def _tokens_of_language_models(output: CheckedOutput, findings: Findings) -> None:
+def _tokens_of_language_models(output: CheckedOutput) -> None:
     """Find subword marks (W219) and special tokens (W220) in the first lines."""
     if output.target.is_of_words:
         sample = output.lines.texts[: word_checks.SAMPLED_LINES]
         for code, places in word_checks.find_subwords(output.target, sample).items():
             if places:
-                findings[code] = Finding(len(places), places, sample=len(sample))
+                output.add(code, count=len(places), places=places, sample=len(sample))
 
 
-def _beginnings_and_labels(output: CheckedOutput, findings: Findings, first: Block) -> None:
+def _beginnings_and_labels(output: CheckedOutput, first: Block) -> None:
     """Find what begins each line, and no answer (W222), and labels that are no answers of any line (W303)."""
     texts = output.lines.texts[:SAMPLED_LINES]
     answers = str(first.expected, "utf-8", "replace").split("\n")[: first.known]
@@ -178,17 +173,17 @@ def _beginnings_and_labels(output: CheckedOutput, findings: Findings, first: Blo
     else:
         code, message = "W303", unknown_labels(output.target, texts, answers)
     if message:
-        findings[code] = Finding.of_file(message, count=output.lines.lines, line=1)
+        output.add(code, message, count=output.lines.lines, line=1)
 
 
-def _first_lines(output: CheckedOutput, findings: Findings) -> None:
+def _first_lines(output: CheckedOutput) -> None:
     """Find what is wrong with the first lines and, without any problem, a score worse than that of `:1` (W304)."""
     target, first, lines = output.target, output.first_block, output.lines
-    if first is None or target.is_text:
+    if first is None or not (target.is_of_words or target.metric):
         return
     if not any(RULES_BY_CODE[code].needs_answers for code in output.codes):  # a board's time must not depend on them
         first = first._replace(expected=b"", known=0)
-    _beginnings_and_labels(output, findings, first)
+    _beginnings_and_labels(output, first)
     bits = target.bits if target.is_of_words else None
     are_comparable = target.words_are_plain and lines.lines == target.lines
     answers = lines.counts["answers"]
@@ -198,12 +193,12 @@ def _first_lines(output: CheckedOutput, findings: Findings) -> None:
     ):
         if code == "W304":
             is_worse = no_guess < lines.loss < math.inf and not math.isclose(lines.loss, no_guess)
-            if not is_worse or answers < word_checks.MIN_LINES or not findings.keys().isdisjoint(output.codes):
+            if not is_worse or answers < MIN_LINES or output.problems.keys() & output.codes:
                 break
             message = f"{RULES_BY_CODE['W304'].summary}; {message}"
-        shown = [Place(*place) for place in places or [(0, 0, "", message)]]
         sample = min(first.known, SAMPLED_LINES) if places else 0
-        findings[code] = Finding(len(places) or lines.lines, shown, message, fix, sample)
+        shown = [Place(*place) for place in places]
+        output.add(code, message, count=len(places) or lines.lines, places=shown, fix=fix, sample=sample)
 
 
 FILE_RULES = (
@@ -221,12 +216,12 @@ _QUOTED_FIELD = re.compile(rb'(?m)(?:^|(?<=\t))"[^"]*(?:""[^"]*)*')
 _OTHER_LINE_END = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]|\r(?!\n)")  # str.splitlines'
 
 
-def _line_count_causes(output: CheckedOutput, items: int, findings: Findings) -> Iterator[str]:
+def _line_count_causes(output: CheckedOutput, items: int) -> Iterator[str]:
     """Yield likely causes of a wrong number of lines."""
     total, target = output.lines, output.target
-    if "E111" in findings and total.lines > items:
+    if "E111" in output.problems and total.lines > items:
         yield "there are empty lines"
-    if "W215" in findings:
+    if "W215" in output.problems:
         yield "the first line is a header"
     answer = "" if output.first_block is None else str(output.first_block.expected, "utf-8", "replace").split("\n")[0]
     if total.lines + 1 == items and answer.strip().casefold() in HEADER_NAMES:
@@ -246,7 +241,7 @@ def _line_count_causes(output: CheckedOutput, items: int, findings: Findings) ->
             point = f"U+{ord(splits[0].decode()):04X}"
             yield f'the input has {point}, at which str.splitlines splits: read lines by open(path, newline="\\n")'
     per_item, surplus = divmod(total.lines, max(items, 1))
-    if per_item > 1 and not surplus and not total.counts["spaces"] and "E111" not in findings:
+    if per_item > 1 and not surplus and not total.counts["spaces"] and "E111" not in output.problems:
         yield f"there are {per_item} lines an item, each of one entry: write all entries of a gap on one line"
     elif total.lines == 2 * items > 2:
         yield 'twice as many, as if the file was opened to append ("a"): open it with "w"'

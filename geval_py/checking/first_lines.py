@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import e, fsum, isclose, log
+from typing import TypeAlias
 
-from geval_py.checking.order import Fault, judge_lines
+from geval_py.checking.order import MIN_LINES, SAMPLED_BYTES, SAMPLED_LINES, Fault, judge_lines
 from geval_py.errors import MalformedLineError
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import Metric
 
-SAMPLED_BYTES, SAMPLED_FOR_UNITS = 1 << 17, 20
+SAMPLED_FOR_UNITS = 20
 ROUNDING = 0.005  # of the total of a line whose numbers have three digits or more
-MIN_LINES = 5
 SUSPECTED_LINES, MIN_SUSPECTS, MIN_SHARE = 60, 3, 0.15  # lines without their answers; that may have another spelling
+Rows: TypeAlias = Sequence[tuple[bytes, bytes]]  # lines with their answers
 _WORDS, _ENTITY = re.compile(rb"[a-z][a-z0-9]*"), re.compile(rb"&[#a-zA-Z]")
 BASE_TWO = "the numbers look like logarithms to base 2: multiply each by 0.693147 (ln 2)"
 
@@ -29,33 +30,35 @@ def faults_of_first_lines(
     It is for some ``items``. ``bits`` are those of the buckets of words, None for a ``metric`` of another task.
     ``words_are_plain``: the metric compares words as they are.
     """
-    order = judge_lines(first, items, bits)
+    texts = bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n")[:-1]
+    answers = first.expected.split(b"\n")[: first.known]
+    order = judge_lines(texts, answers, items, bits)
+    rows = [*zip(texts, answers, strict=False)][:SAMPLED_LINES]
     if order.code == "W305":
         yield order
     if bits is None:
-        if metric is not None and (message := unread_columns(metric, first)):
+        if metric is not None and (message := unread_columns(metric, answers)):
             yield Fault("W225", message)
     else:
-        sample = bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n")[: min(first.lines, SAMPLED_FOR_UNITS)]
+        sample = texts[:SAMPLED_FOR_UNITS]
         if 2 * sum(map(_is_of_bits, sample)) > len(sample):
             yield Fault("W223", BASE_TWO)
-        if message := other_line_numbers(first, bits):
+        if message := other_line_numbers(rows, bits):
             yield Fault("W306", message)
-        if words_are_plain and _may_be_misspelt(first):
+        if words_are_plain and _may_be_misspelt(rows):
             from geval_py.checking.spelling import find_misspelling  # whose modules take long to import
 
-            yield from find_misspelling(first)
+            yield from find_misspelling(rows)
     if order.code == "W304":
         yield order
 
 
-def _may_be_misspelt(first: Block) -> bool:
+def _may_be_misspelt(rows: Rows) -> bool:
     """Return whether several answers are missing on their lines that may be there in another spelling.
 
     To look for all spellings takes as long as to score a small output.
     """
-    pairs = zip(bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n"), first.expected.split(b"\n"), strict=False)
-    missing = [(text, answer) for text, answer in pairs if b" %b:" % answer not in b" %b" % text][:SUSPECTED_LINES]
+    missing = [(text, answer) for text, answer in rows if b" %b:" % answer not in b" %b" % text][:SUSPECTED_LINES]
     encoded = sum(not (text + answer).isascii() or bool(_ENTITY.search(text)) for text, answer in missing)
     if encoded >= MIN_SUSPECTS:
         return True
@@ -75,20 +78,18 @@ def _is_of_bits(line: bytes) -> bool:
     return isclose(binary, 1.0, abs_tol=ROUNDING) and not isclose(natural, 1.0, abs_tol=ROUNDING)
 
 
-def other_line_numbers(first: Block, bits: int) -> str:
+def other_line_numbers(rows: Rows, bits: int) -> str:
     """Return what to say of vectors that fit the answers clearly better with other seeds of the hash; "" for none."""
-    lines = bytes(first.outputs[:SAMPLED_BYTES]).split(b"\n")[:-1][: first.known]
-    answers = first.expected.split(b"\n")[: len(lines)]
-    if len(lines) < MIN_LINES or not all(line.startswith(b"-") and b":" not in line for line in lines):
+    if len(rows) < MIN_LINES or not all(line.startswith(b"-") and b":" not in line for line, _ in rows):
         return ""
 
     def loss(seeds: Iterable[int]) -> float:
-        rows = zip(lines, answers, seeds, strict=True)
         return fsum(
-            backends.bounded_losses(line + b"\n", answer + b"\n", bits, seed)[0][0] for line, answer, seed in rows
+            backends.bounded_losses(line + b"\n", answer + b"\n", bits, seed)[0][0]
+            for (line, answer), seed in zip(rows, seeds, strict=True)
         )
 
-    number = len(lines)
+    number = len(rows)
     seeds_of = {f"the seed {seed} on all lines": [seed] * number for seed in (0, 1, 42)}
     seeds_of["line numbers from 0 on"] = [*range(number)]
     with suppress(MalformedLineError):
@@ -99,11 +100,11 @@ def other_line_numbers(first: Block, bits: int) -> str:
     return ""
 
 
-def unread_columns(metric: Metric, first: Block) -> str:
+def unread_columns(metric: Metric, answers: Sequence[bytes]) -> str:
     """Return what to say of answers of several columns, of which a metric of numbers reads the first; "" for one."""
     from geval_py.scoring.metrics.columns import number_of  # which word gaps need not
 
-    columns = 1 + first.expected.partition(b"\n")[0].count(b"\t")
-    if metric.parse is not number_of or columns == 1 or not first.known:
+    columns = 1 + answers[0].count(b"\t") if answers else 1
+    if metric.parse is not number_of or columns == 1:
         return ""
     return f"{metric.name} reads the first of {columns} columns; the others are not compared"

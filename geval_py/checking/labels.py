@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from geval_py.checking.order import MIN_LINES
 from geval_py.checking.targets import Target, first_lines
 from geval_py.text import shorten, some_of, strip_spaces, visible
 
-MIN_LINES = 5
 _NUMBERED = re.compile(r"([A-Za-z]*-?)([0-9]{1,18})([:,\t ]|[.)] )(?=.)")
 LINES_PER_LABEL = 5  # at least, where the labels are few and known
 

@@ -365,9 +365,9 @@ RULES = (
     Rule(
         "W305", "misplaced-lines", "the lines fit other answers than theirs",
         "The first 100 lines are compared with their answers and with those of other lines: shifted by up to three "
-        "lines, in reverse order, in the order of 2, 4 or 8 workers. The rule is also broken by batches that repeat "
-        "the batch before, by one guess for all lines of a batch, by lines "
-        "that are the answers themselves and, without answers too, by sorted lines.",
+        "lines, also from line 51, 101 or 151 on, in reverse order, with exchanged halves, in the order of 2, 4 or 8 "
+        "workers. The rule is also broken by lines that repeat a batch, by one guess for all lines of a batch, by "
+        "lines that are the answers themselves and, without answers too, by sorted lines.",
         "Write one line for each line of in.tsv, in the same order.",
         needs_answers=True,
     ),

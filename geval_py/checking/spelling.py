@@ -10,19 +10,16 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from html.entities import codepoint2name
-from itertools import islice
 from typing import NamedTuple
 from urllib.parse import quote
 
-from geval_py.checking.order import Fault
-from geval_py.scoring.blocks import Block
+from geval_py.checking.order import SAMPLED_LINES, Fault
 from geval_py.text import shorten, visible
 
-SAMPLED_LINES, SAMPLED_BYTES = 200, 1 << 18
-MIN_LINES = 3  # that have the other spelling
+MIN_MISSPELT = 3  # lines that have the other spelling
 MIN_SHARE = 0.05  # of the lines, for a spelling that is also a word: on fewer lines it happens to every model
 MIN_RATIO = 4.0  # lines with the other spelling for one with the right one
 # Cyrillic letters beside the Latin ones of Unicode's confusables.txt.
@@ -122,11 +119,9 @@ def _other_spellings(answer: str) -> tuple[tuple[int, str], ...]:
     return tuple((number, spelling) for number, spelling in spellings if spelling not in (answer, ""))
 
 
-def find_misspelling(first: Block) -> Iterator[Fault]:
-    """Yield the folding by which most answers of the first lines are listed, and hardly any as they are (W302)."""
-    answers = str(first.expected, "utf-8", "replace").split("\n")[: first.known]
-    texts = str(bytes(first.outputs[:SAMPLED_BYTES]), "utf-8", "replace").split("\n")[:-1]
-    rows = list(islice(zip(texts, answers, strict=False), SAMPLED_LINES))
+def find_misspelling(sample: Sequence[tuple[bytes, bytes]]) -> Iterator[Fault]:
+    """Yield the folding by which most answers of lines are listed, and hardly any as they are (W302)."""
+    rows = [(str(text, "utf-8", "replace"), str(answer, "utf-8", "replace")) for text, answer in sample]
     places: list[list[tuple[int, int, str, str, str]]] = [[] for _ in _VARIANTS]
     listed = []
     for line, (text, answer) in enumerate(rows, 1):
@@ -141,7 +136,7 @@ def find_misspelling(first: Block) -> Iterator[Fault]:
     right = Counter(variant for answer in listed for variant, _ in _other_spellings(answer))  # though it is different
     variant = max(range(len(_VARIANTS)), key=lambda variant: len(places[variant]) - right[variant])
     (folding, _), misspelt = _VARIANTS[variant], places[variant]
-    if len(misspelt) >= max(MIN_LINES, MIN_SHARE * len(rows) * folding.is_word, MIN_RATIO * right[variant]):
+    if len(misspelt) >= max(MIN_MISSPELT, MIN_SHARE * len(rows) * folding.is_word, MIN_RATIO * right[variant]):
         line, _, spelling, *_ = misspelt[0]
         pair = f"`{visible(shorten(spelling))}` for `{visible(shorten(rows[line - 1][1]))}`"
         message = f"{len(misspelt)} of the first {len(rows)} answers are listed only {folding.name}, such as {pair}"

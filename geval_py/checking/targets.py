@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from geval_py.checking.rules import RULES_BY_CODE, Problem, file_problem
 from geval_py.errors import DataError, MalformedLineError, MissingPackageError, UnreadableFileError, UsageError
@@ -40,39 +40,41 @@ from geval_py.text import named, nearest, some_of, visible
 MAX_FIRST_LINES = 1000  # of an output or of answers, which show what its lines are where no option does
 
 
-class Target(NamedTuple):
-    """An output to check, and what is known of its test set.
+@dataclass
+class Target:
+    """An output to check, and what is known of its test set, which functions add.
 
-    ``expected``, ``input`` and ``training`` (the answers of train) are None if they are missing or cannot be read;
-    ``unreadable`` holds the errors of the latter. ``lines`` is the number of lines that the output should have; where
-    it is not known, ``without_lines`` is the reason. The output and the answers begin with a line named ``header``;
-    outputs may not begin with ``unread_header``, whose file no option names. ``challenge`` is the folder of the
-    options, ``notes`` say what is not known of them, and what is checked instead. ``shown`` is the name of an output
-    that is a copy of another one.
+    ``test`` is the test set in the folder ``challenge``; where it is None, ``doubt`` says why. ``expected``,
+    ``input`` and ``training`` (the answers of train) are None if they are missing or cannot be read; ``unreadable``
+    holds the errors of the former two. ``lines`` is the number of lines that the output should have. The output and
+    the answers begin with a line named ``header``; outputs may not begin with ``unread_header``, whose file no option
+    names. ``shown`` is the name of an output that is a copy of another one. ``notes`` say what is not known, and what
+    is checked instead.
 
-    The rules follow from the metrics. ``metric`` is the challenge's first metric if none is of word gaps: other rules
-    apply then; ``preparation`` changes lines before that metric reads them. ``is_text``: the metric is not known, and
-    lines are no distributions. ``words_are_plain`` is False if the metric changes the lines before it compares words,
-    as the flag ``l`` (lower case) does: the lines as they are do not show then whether a word is found. ``reader`` is
-    a metric that cannot read vectors, ``pointless`` are the rules without a meaning for the metrics. A vector has a
-    number for each of 2 to the power of ``bits`` buckets.
+    The rules follow from the metrics. ``is_of_words``: those of word gaps apply. Otherwise those of ``metric`` do,
+    the challenge's first; it is None if it is not known. ``preparation`` changes lines before that metric reads them.
+    ``words_are_plain`` is False if the metric changes the lines before it compares words, as the flag ``l`` (lower
+    case) does: the lines as they are do not show then whether a word is found. ``reader`` is a metric that cannot
+    read vectors, ``pointless`` are the rules without a meaning for the metrics. A vector has a number for each of 2
+    to the power of ``bits`` buckets.
     """
 
     file: File
     challenge: str = os.curdir
+    test: str | None = None
+    doubt: str = "its test set is not known"
     expected: File | None = None
     input: File | None = None
     training: File | None = None
-    unreadable: tuple[DataError, ...] = ()
+    unreadable: list[DataError] = field(default_factory=list)
     lines: int | None = None
-    without_lines: str = "its test set is not known"
     header: str | None = None
     unread_header: str | None = None
-    notes: tuple[str, ...] = ()
     shown: str = ""
+    notes: list[str] = field(default_factory=list)
+    is_of_words: bool = True
     metric: Metric | None = None
     preparation: Preparation | None = None
-    is_text: bool = False
     words_are_plain: bool = True
     reader: Metric | None = None
     pointless: frozenset[str] = frozenset()
@@ -87,11 +89,6 @@ class Target(NamedTuple):
     def name(self) -> str:
         """The name of the output in reports."""
         return self.shown or self.output
-
-    @property
-    def is_of_words(self) -> bool:
-        """Whether the rules of word gaps apply."""
-        return self.metric is None and not self.is_text
 
 
 def find_targets(
@@ -127,7 +124,10 @@ def find_targets(
             is_set = is_set_name(os.path.basename(os.path.abspath(path))) or holds_data(path)
             is_submission = not is_set or bool(_test_sets(path))
         for target in (_submission_targets if is_submission else _output_targets)(path, challenge, tests):
-            yield target if isinstance(target, Problem) else with_options(target._replace(lines=lines), metrics)
+            if isinstance(target, Target):
+                target.lines = lines
+                with_options(target, metrics)
+            yield target
 
 
 def _submission_targets(path: str, challenge: str | None, tests: Sequence[str]) -> Iterator[Target | Problem]:
@@ -142,11 +142,11 @@ def _submission_targets(path: str, challenge: str | None, tests: Sequence[str]) 
     is_folder = os.path.isdir(path)
     try:
         with user_submission(path, tests or sets) as (selection, paths):
-            notes = tuple(f"{visible(path)}: {note}" for note in selection.notes)
             for output in selection.outputs:
-                shown = "" if is_folder else os.path.join(path, output.file)
-                file = output_at(paths[output.file]).file
-                yield _with_test_set(file, challenge, output.test)._replace(shown=shown, notes=notes)
+                target = Target(output_at(paths[output.file]).file, challenge, output.test)
+                target.shown = "" if is_folder else os.path.join(path, output.file)
+                target.notes += (f"{visible(path)}: {note}" for note in selection.notes)
+                yield target
             for test in selection.tests:
                 if all(output.test != test for output in selection.outputs):
                     missing = os.path.join(path, test, OUTPUT_FILE)
@@ -154,10 +154,6 @@ def _submission_targets(path: str, challenge: str | None, tests: Sequence[str]) 
     except RejectedError as error:
         reason, is_damaged, _ = _one_line(error).partition(DAMAGED_ARCHIVE)
         yield file_problem(RULES_BY_CODE["E105" if is_damaged else "E101"], path, reason)
-
-
-def _missing(path: str, error: DataError) -> Problem:
-    return file_problem(RULES_BY_CODE["E101"], path, _one_line(error))
 
 
 def _one_line(error: DataError | UsageError) -> str:
@@ -173,11 +169,10 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
         try:
             outputs = outputs_named("" if test is None else os.path.join(base, test), path)
         except DataError as error:
-            yield _missing(error.path, error)
-            continue
+            outputs = (output_at(error.path)._replace(fault=error),)
         for output in outputs:
             if output.fault is not None:
-                yield _missing(output.path, output.fault)
+                yield file_problem(RULES_BY_CODE["E101"], output.path, _one_line(output.fault))
                 continue
             if output.path in seen:
                 sets = f"{len(tests)} test sets ({some_of(tests)})"
@@ -185,32 +180,10 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
             seen.add(output.path)
             is_file = not output.file.is_in_no_folder
             folder = os.path.dirname(os.path.abspath(output.path)) if is_file else os.curdir
-            yield _with_test_set(output.file, *_test_set_of(folder, challenge, test))
-
-
-def _with_test_set(output: File, challenge: str, test: str | None, doubt: str = "") -> Target:
-    """Return the target of an output, with the answers and the input of its test set, or why that is unknown."""
-    target = Target(output, challenge, without_lines=doubt)
-    if test is None:
-        return target
-    folder = os.path.join(challenge, test)
-    found: dict[str, File | None] = {EXPECTED_FILE: None, INPUT_FILE: None}
-    unreadable: list[DataError] = []
-    for name in found:
-        try:
-            path = find_answers(os.path.join(folder, name))
-            if path is not None and not os.path.isfile(path):  # it might never end
-                raise UnreadableFileError(path=path, reason="it is not a regular file")
-            found[name] = None if path is None else answers_at(path)
-        except DataError as error:
-            unreadable.append(error)
-    return target._replace(
-        expected=found[EXPECTED_FILE],
-        input=found[INPUT_FILE],
-        without_lines=f"there is no {INPUT_FILE} and no {EXPECTED_FILE} in `{visible(folder)}`",
-        unreadable=tuple(unreadable),
-        notes=(f"{named(output.name)}: {doubt}",) if doubt else (),
-    )
+            target = Target(output.file, *_test_set_of(folder, challenge, test))
+            if target.test is not None and target.doubt:
+                target.notes.append(f"{named(target.output)}: {target.doubt}")
+            yield target
 
 
 # The folders of challenges and submissions
@@ -256,20 +229,21 @@ def _test_set_of(folder: str, challenge: str | None, test: str | None) -> tuple[
 
 def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
     """Raise UsageError if a folder is no challenge, or has test sets, but not all of ``tests``."""
-    reason, close = "", ("", "")  # the parts of a path that may be meant
+    reason = close = ""  # the path that may be meant
     try:
         sets = sets_in(path)
         if not sets and not files.exists(os.path.join(path, config.CONFIG_FILE)):
             reason = f"it has no {config.CONFIG_FILE}, and no test set such as {DEV_SET}"
             if holds_data(path):
-                close = path, os.pardir
+                close = os.path.join(path, os.pardir)
     except UnreadableFileError as error:
         sets, reason = [], f"it cannot be read: {error.reason}"
         folder, name = os.path.split(os.path.normpath(path))
         with suppress(UnreadableFileError):
-            close = folder or os.curdir, nearest(name, files.names_in(folder or os.curdir, "directory")) or ""
+            name = nearest(name, files.names_in(folder or os.curdir, "directory")) or ""
+            close = name and os.path.join(folder, name)
     if reason:
-        advice = f"\n  did you mean `{visible(os.path.normpath(os.path.join(*close)))}`?" if all(close) else ""
+        advice = f"\n  did you mean `{visible(os.path.normpath(close))}`?" if close else ""
         raise UsageError(f"`{visible(path)}` is no challenge: {reason}{advice}")
     for test in tests:
         if sets and not os.path.isdir(os.path.join(path, test)):
@@ -295,74 +269,73 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
         raise UsageError(f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
     if metric_names:
         task, unknown = task.replace(alt_metrics=tuple(metric_names), select_metrics=()), ""
-    target = _with_files(target, task)
+    _add_files(target, task)
     try:
         if not unknown and task.schemes():
-            return _with_metrics(target, task)
+            _add_rules(target, task)
+            return target
     except UsageError as error:
         unknown = f"{_one_line(error)}; in {named(path)}"
     if not unknown:
         reason = "names no metric" if files.exists(path) else "is not there"
-        other = "for another task, add --metric NAME or --challenge DIR"
-        note = f"the rules of word gaps apply, since {named(path)} {reason}; {other}"
-        return target._replace(notes=(*target.notes, note))
+        note = f"the rules of word gaps apply, since {named(path)} {reason}; "
+        target.notes.append(f"{note}for another task, add --metric NAME or --challenge DIR")
+        return target
     texts = first_lines(target.file, target.header)
-    is_text = bool(texts)
+    target.is_of_words = not texts
     for text in (text for text in texts if ":" in text):
         with suppress(MalformedLineError):
             wordprobs.parse_entries(text, 1)
-            is_text = False
-    what = "only the rules of any text apply" if is_text else "the rules of word gaps apply"
-    return target._replace(is_text=is_text, notes=(*target.notes, f"{unknown}; so {what}"))
+            target.is_of_words = True
+    what = "the rules of word gaps apply" if target.is_of_words else "only the rules of any text apply"
+    target.notes.append(f"{unknown}; so {what}")
+    return target
 
 
-def _with_files(target: Target, task: config.Task) -> Target:
-    """Add the headers, the training set's answers and the number of lines; leave out files that cannot be read."""
-    headers, notes = list[str | None](), [*target.notes]
+def _add_files(target: Target, task: config.Task) -> None:
+    """Add the headers, the answers, the input and the number of lines; leave out files that cannot be read."""
+    headers = list[str | None]()
     out_header = os.path.isfile(os.path.join(target.challenge, OUT_HEADER_FILE))
     for name in (task.out_header or (OUT_HEADER_FILE if out_header else None), task.in_header):
         try:
             headers.append(first_name(read_header(target.challenge, name)))
         except DataError as error:
             headers.append(None)
-            notes.append(f"{_one_line(error)}; so no line is taken for a header")
-    header, unread_header = (headers[0], None) if task.out_header else (None, headers[0])
-    training = find_answers(os.path.join(target.challenge, TRAINING_SET, EXPECTED_FILE))
-    lines, unreadable = target.lines, [*target.unreadable]
-    readable: dict[str, File] = {}
-    for name, file, first in (("input", target.input, headers[1]), ("expected", target.expected, header)):
+            target.notes.append(f"{_one_line(error)}; so no line is taken for a header")
+    target.header, target.unread_header = (headers[0], None) if task.out_header else (None, headers[0])
+    for attribute, name, header in (
+        ("input", INPUT_FILE, headers[1]),
+        ("expected", EXPECTED_FILE, target.header),
+    ):
+        file = getattr(target, attribute)
         try:
+            if target.test is not None and (path := find_answers(os.path.join(target.challenge, target.test, name))):
+                if not os.path.isfile(path):  # it might never end
+                    raise UnreadableFileError(path=path, reason="it is not a regular file")
+                file = answers_at(path)
             if file is not None:
-                lines, readable[name] = count_lines(file, header=first), file
+                target.lines = count_lines(file, header=header)
         except DataError as error:
-            unreadable.append(error)
-    target.file.answers = readable.get("expected")
-    return target._replace(
-        expected=readable.get("expected"),
-        input=readable.get("input"),
-        training=None if training is None else answers_at(training),
-        unreadable=tuple(unreadable),
-        lines=lines,
-        header=header,
-        unread_header=unread_header,
-        notes=tuple(notes),
-    )
+            target.unreadable.append(error)
+            file = None
+        setattr(target, attribute, file)
+    training = find_answers(os.path.join(target.challenge, TRAINING_SET, EXPECTED_FILE))
+    target.training = answers_at(training) if training else None
+    target.file.answers = target.expected
 
 
-def _with_metrics(target: Target, task: config.Task) -> Target:
+def _add_rules(target: Target, task: config.Task) -> None:
     """Add the rules that the metrics choose; raises UsageError for a metric."""
     schemes = task.schemes()
     metrics = [find_metric(scheme.metric) for scheme in schemes]
     needing = [metric.name for metric in metrics if metric.needs_candidates]
     if needing and first_lines(target.file, target.header) and target.file.lists_answers_alone:
         note = f"{named(target.output)}: {some_of(needing)} cannot be computed, since {ANSWERS_ALONE}"
-        target = target._replace(notes=(*target.notes, note))
+        target.notes.append(note)
     of_shares = any(metric.answers == "shares" for metric in metrics)
-    target = target._replace(
-        words_are_plain=not (schemes[0].text_flags or of_shares),
-        reader=next((metric for metric in metrics if metric.has_entries), None),
-        bits=next((metric.bits for metric in metrics if metric.bits), DEFAULT_BITS),
-    )
+    target.words_are_plain = not (schemes[0].text_flags or of_shares)
+    target.reader = next((metric for metric in metrics if metric.has_entries), None)
+    target.bits = next((metric.bits for metric in metrics if metric.bits), DEFAULT_BITS)
     if all(metric.needs_vocabulary or not metric.is_of_words for metric in metrics) and _has_classes(target):
         from geval_py.scoring.metrics.exact import class_or_entries  # as where a line is the probability of 1
 
@@ -371,17 +344,18 @@ def _with_metrics(target: Target, task: config.Task) -> Target:
             for metric in metrics
         ]
     if any(metric.is_of_words for metric in metrics):
-        return target
+        return
     if any(metric.has_entries and not metric.has_classes for metric in metrics):
         # Choices need no rest, since the options have all mass; a loss is infinite where the answer has none.
         pointless = {"W304"} if of_shares else {"W204", "W214", "W304"}
         if not any(metric.measure.in_nats for metric in metrics):
             pointless = {"E119", "W204", "W214", "W301", "W304"}
-        return target._replace(pointless=frozenset(pointless))
+        target.pointless = frozenset(pointless)
+        return
     from geval_py.scoring.evaluate import preparation_for, select_schemes  # which word gaps need not
 
     (scheme, _), *_ = select_schemes(task.replace(select_metrics=()))
-    return target._replace(metric=metrics[0], preparation=preparation_for(scheme))
+    target.is_of_words, target.metric, target.preparation = False, metrics[0], preparation_for(scheme)
 
 
 def _has_classes(target: Target) -> bool:

@@ -23,6 +23,7 @@ from math import fsum, inf
 from typing import Any
 
 from geval_py.checking import places
+from geval_py.checking.order import MIN_LINES
 from geval_py.checking.rules import FLAG_RULES, Place
 from geval_py.checking.targets import Target
 from geval_py.errors import DataError
@@ -60,7 +61,6 @@ SPECIAL_TOKENS = (
     "<bos>", "<eos>", "<|endoftext|>", "<|im_end|>", "<think>", "<|channel|>", '{"', "**", "```",
 )  # fmt: skip
 STAND_INS = ("OTHER", "<other>", "<rest>", "*")  # for the rest, if most lines have one
-MIN_LINES = 5
 LINE_SHARE = 0.1  # of the lines must have a mark; fewer may be words of the language
 KNOWN_SHARE = 0.01  # of the answers' words with a mark, which is then the language's, as Ġ is Maltese
 MARKS = ("Ġ", "▁", "##", "@@", "</w>")

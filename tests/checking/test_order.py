@@ -39,8 +39,18 @@ FAULTS = {
         )
         for workers in (2, 4, 8)
     },
-    "a batch twice": ([*RIGHT[:32], *RIGHT[16:32], *RIGHT[48:]], "lines 33 to 48 repeat the 16 lines before"),
-    "half of the sample twice": ([*RIGHT[:100] * 2, *RIGHT[200:]], "lines 101 to 200 repeat the 100 lines before"),
+    "a batch twice": ([*RIGHT[:32], *RIGHT[16:32], *RIGHT[48:]], "lines 33 to 48 repeat lines 17 to 32"),
+    "half of the sample twice": ([*RIGHT[:100] * 2, *RIGHT[200:]], "lines 101 to 200 repeat lines 1 to 100"),
+    "half of the output twice": (RIGHT[:120] * 2, "lines 121 to 240 repeat lines 1 to 120"),
+    "the rest of a batch, after the sample": (
+        [*RIGHT[:220], *RIGHT[200:220]],
+        "lines 221 to 240 repeat lines 201 to 220",
+    ),
+    "halves exchanged": ([*RIGHT[120:], *RIGHT[:120]], "the two halves of the lines are exchanged"),
+    "a line is missing later": (
+        [*RIGHT[:45], *RIGHT[46:150], RIGHT[0], *RIGHT[150:]],
+        "the lines are shifted by 1: line 51 fits the answer of line 52",
+    ),
     "sorted": (sorted(RIGHT), "the lines are sorted"),
     "sorted by its language": (sorted(RIGHT, key=str.lower), "the lines are sorted"),
     "one guess for a batch": (

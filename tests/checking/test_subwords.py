@@ -24,7 +24,7 @@ def check(tmp_path):
                 known[name] = File(str(tmp_path / f"{name}.tsv"))
         (tmp_path / "out.tsv").write_text("".join(f"{line}\n" for line in lines))
         target = with_options(Target(File(str(tmp_path / "out.tsv")), str(tmp_path), expected=known.get("expected")))
-        target = target._replace(training=known.get("training"))
+        target.training = known.get("training")
         found = check_output(target, {*ALL} - {"W108"}, **options)
         return {problem.rule.code: problem for problem in problem_codes(found)}
 

@@ -178,7 +178,9 @@ def target_of(path: str, name: str, expected: File, arguments: JsonDocument, max
 
     target = Target(output_at(path).file, challenge=arguments["challenge"], expected=expected, shown=name)
     target.file.max_bytes = max_bytes
-    return with_options(target, [arguments["metric"]])._replace(words_are_plain=False)
+    with_options(target, [arguments["metric"]])
+    target.words_are_plain = False
+    return target
 
 
 def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: JsonDocument) -> list[Scored]:
