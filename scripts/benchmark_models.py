@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from benchmark import CACHE, GEVAL, SEED, best, make_lexicon, peak_memory, run_command
 
-from geval_py.modelling.baselines import NgramGapModel
 from geval_py.modelling.corpus import corpus_of
 from geval_py.modelling.estimation import Estimation, estimate
+from geval_py.modelling.gap_models import NgramGapModel
 from geval_py.modelling.ngram_model import NgramModel
 from geval_py.modelling.predicting import lines_of
 from geval_py.modelling.texts import blocks_of_files

@@ -273,7 +273,7 @@ def _note_faults(model: baselines.WordModel, item: items.Item) -> None:
     """Note what makes a language model's predictions for items like this one worse."""
     for note in getattr(model, "notes", tuple)():
         terminal.note(note)
-    if corpus.lacks_spaces(" ".join(predicting.contexts_of(item))):
+    if corpus.lacks_spaces(" ".join(corpus.gap_of(item)[:2])):
         cause = "the contexts have no spaces between words, which a language model is asked for"
         terminal.note(f"{cause}\n  split the texts into words")
 
@@ -285,7 +285,10 @@ def _training_items(challenge: Challenge, contexts: tuple[str, str]) -> Iterator
         if path is None:
             place = os.path.join(challenge.path, splits.TRAINING_SET, file)
             raise MissingFileError(what="There is nothing to train on", path=place)
-    return corpus.with_contexts(train, contexts)
+    with terminal.ProgressBar("train", unit="items") as progress:
+        for done, item in enumerate(corpus.with_contexts(train, contexts), 1):
+            yield item
+            progress(done, len(train))
 
 
 def _file_name(name: str, address: str, options: predicting.Options) -> str:

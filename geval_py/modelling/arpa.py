@@ -23,7 +23,6 @@ from geval_py.modelling.corpus import (
     Numbering,
     lines_of,
     new_numbering,
-    sorted_with_ranks,
 )
 from geval_py.reading.lines import LineReader
 from geval_py.reading.rewriting import Writable
@@ -121,17 +120,15 @@ def _with_ngrams(
         contexts = model.levels[length - 1].find(contexts, columns[length - 1])
     if (contexts < 0).any():
         raise fault(int(np.argmax(contexts < 0)), f"its first {order - 1} words are no {order - 1}-gram of the model")
-    by_key, sorted_contexts = sorted_with_ranks(contexts)
+    keys = key_of(contexts, columns[-1])
+    by_key = np.argsort(keys, kind="stable")
+    is_repeated = np.diff(keys[by_key]) == 0
     words = columns[-1][by_key]
-    if (np.diff(key_of(sorted_contexts, words)) < 0).any():  # in suffix order, as most files are, it is sorted now
-        by_key = np.lexsort((columns[-1], contexts))
-        words = columns[-1][by_key]
-    is_repeated = np.diff(key_of(sorted_contexts, words)) == 0
     if is_first:  # of rows of <unk> and <UNK> the last one stands, as in KenLM's lm/read_arpa.hh
         is_repeated &= words[1:] != UNKNOWN
     if is_repeated.any():
         raise fault(int(by_key[1:][is_repeated][0]), "it occurs twice")
-    level = Ngrams(sorted_contexts, words, logs[by_key], backoffs[by_key])
+    level = Ngrams(contexts[by_key], words, logs[by_key], backoffs[by_key])
     if is_first:  # the rows of all words, of those that the file lacks too
         model = replace(
             model,
@@ -145,7 +142,7 @@ def _with_ngrams(
     weights = np.where(level.words != START, 10.0**level.log_probabilities, 0.0)
     sums = np.bincount(level.contexts, weights=weights)
     if len(sums) and sums.max() > MAX_SUM:
-        row, behind = np.searchsorted(sorted_contexts, sums.argmax()), "" if is_first else " behind its context"
+        row, behind = np.searchsorted(level.contexts, sums.argmax()), "" if is_first else " behind its context"
         raise fault(int(by_key[row]), f"the probabilities{behind} sum to {sums.max():.6g}, which is above 1")
     return replace(model, levels=(*model.levels, level))
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.modelling import backoff, corpus, gap_models
+from geval_py.modelling import corpus, gap_models
 from geval_py.modelling.arpa import read_arpa
 from geval_py.modelling.ngram_model import NgramModel
 from geval_py.reading.items import Item
@@ -61,7 +60,7 @@ class ShareModel:
     def fit(self, items: Iterable[Item]) -> None:
         """Count the words."""
         if self._kind != "rest":
-            shares = unigram_shares(corpus.texts_of(items))
+            shares = unigram_shares(items)
             if self._kind == "uniform":
                 shares = dict.fromkeys(shares, 1 / (len(shares) + 1))
             self._shares = {word.decode(): share for word, share in list(shares.items())[: self._top or None]}
@@ -71,12 +70,16 @@ class ShareModel:
         return _trained(self._shares)
 
 
-def unigram_shares(texts: Iterable[corpus.Sentence]) -> dict[bytes, float]:
-    """Return the words' shares of a text, the greatest first, less that of the words that occur once."""
-    counts = Counter(word for text in texts for word in text)
-    total, once = counts.total(), sum(1 for count in counts.values() if count == 1)
-    rest = max(1, once) / max(1, total)
-    return {word: count / total * (1 - rest) for word, count in counts.most_common()}
+def unigram_shares(items: Iterable[Item]) -> dict[bytes, float]:
+    """Return the words' shares of the items' texts, the greatest first, less that of the words that occur once."""
+    text = corpus.corpus_of([("", 1, corpus.texts_of(items))], skip_symbols=True)
+    counts = np.bincount(text.tokens, minlength=len(text.words))[len(MARKS) :]
+    total, rest = max(1, counts.sum()), max(1, np.count_nonzero(counts == 1))
+    order = np.argsort(-counts, kind="stable")
+    shares = counts[order] / total * (1 - rest / total)
+    return {
+        text.words[word]: share for word, share in zip((order + len(MARKS)).tolist(), shares.tolist(), strict=True)
+    }
 
 
 class FrequentWordScorer:
@@ -91,7 +94,7 @@ class FrequentWordScorer:
 
     def fit(self, items: Iterable[Item]) -> None:
         """Choose the most frequent words of the items' texts; the share of all others is the rest."""
-        self._shares = dict(list(unigram_shares(corpus.texts_of(items)).items())[: self._top or None])
+        self._shares = dict(list(unigram_shares(items).items())[: self._top or None])
 
     def words(self, left: str, right: str, _candidates: Sequence[str] = ()) -> dict[str, float]:
         """Return the words of train, the likeliest first."""
@@ -124,27 +127,7 @@ class NextWordModel:
         return leaving_a_rest({word: shares[word] / goes_on for word in words[: self._count]})
 
 
-class NgramGapModel:
-    """N-gram models of the left context, or of both (:mod:`geval_py.modelling.gap_models`)."""
-
-    def __init__(self, top: int, *, sides: int) -> None:
-        self._top, self._sides = top, sides
-        self._model: gap_models.GapModel | None = None
-        self._texts: backoff.Texts = np.empty(0, np.object_)
-
-    def fit(self, items: Iterable[Item]) -> None:
-        """Train the models on the texts of the items, in which windows are joined."""
-        learnt = gap_models.learn(corpus.texts_of(items), self._sides)
-        self._model, self._texts = gap_models.GapModel(learnt, self._top), learnt.sides[0].texts
-
-    def words(self, left: str, right: str, _candidates: Sequence[str] = ()) -> dict[str, float]:
-        """Return the likeliest words; raises UsageError if the model was not trained."""
-        gap = corpus.GapContext(corpus.words_in(left), corpus.words_in(right), "")
-        words, probabilities = _trained(self._model).answer(gap)
-        return dict(zip(self._texts[words].tolist(), probabilities.tolist(), strict=True))
-
-
 def _trained(learnt: _Learnt | None) -> _Learnt:
     if learnt is None:
-        raise UsageError("the model has learnt nothing yet: call fit first")
+        raise UsageError(gap_models.UNTRAINED)
     return learnt

@@ -13,14 +13,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, count, repeat
+from functools import lru_cache
+from itertools import chain, count, pairwise, repeat
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import MalformedLineError, MissingFileError, ModelError
-from geval_py.modelling.texts import TextBlock, blocks_of
+from geval_py.modelling.texts import TextBlock
 from geval_py.reading.challenge import DataSet
 from geval_py.reading.gap_columns import LEFT_NAMES, RIGHT_NAMES, find_contexts
 from geval_py.reading.items import Item
@@ -38,15 +39,9 @@ NgramRows = tuple[Ids, Doubles, Doubles]  # the ids of words, log10 probabilitie
 TokenScores = tuple[Doubles, Ids, Longs]  # log10 probabilities; lengths of n-grams, 0 if unknown; tokens by sentence
 Sentence = list[bytes]
 SHARED = 5  # words in a row
+HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of runs of words: an odd number without a pattern
 OVERLAPPING = 0.05  # of all windows, above which windows are joined
-
-
-class GapContext(NamedTuple):
-    """The words on both sides of a gap, and its document: the first column, unless that is a context."""
-
-    left: Sentence
-    right: Sentence
-    document: str
+_usual_contexts = lru_cache(find_contexts)  # of each item
 
 
 def words_in(text: str) -> Sentence:
@@ -58,16 +53,8 @@ def words_in(text: str) -> Sentence:
     return split_as_lmplz(text.replace("\\n", " ").replace("\n", " ").encode(errors="surrogatepass"))
 
 
-def gap_of(item: Item) -> GapContext:
-    """Find the contexts of an item (:func:`geval_py.reading.gap_columns.find_contexts`); raises UsageError."""
-    names = list(item.columns)
-    left, right = find_contexts(names)
-    document = item.columns[names[0]] if names and names[0] not in (left, right) else ""
-    return GapContext(words_in(item.columns.get(left, "")), words_in(item.columns.get(right, "")), document)
-
-
 def with_contexts(items: Iterable[Item], contexts: tuple[str, str]) -> Iterator[Item]:
-    """Yield items whose contexts are in the columns of these names, under the names that :func:`gap_of` knows.
+    """Yield items whose contexts are in the columns of these names, under names that need no option.
 
     Of the other columns only the first remains, if it is the item's first. Without any name, items are as they are.
     Raises UsageError for a column that does not exist.
@@ -81,77 +68,111 @@ def with_contexts(items: Iterable[Item], contexts: tuple[str, str]) -> Iterator[
         first = next(iter(item.columns), "")
         values = {} if first in columns else {"1": item.columns.get(first, "")}
         pairs = zip((LEFT_NAMES[0], RIGHT_NAMES[0]), columns, strict=True)
-        values |= {name: item.columns.get(column, "") for name, column in pairs if column}
-        yield Item(item.line, values, item.expected)
+        yield Item(
+            item.line,
+            values | {name: item.columns.get(column, "") for name, column in pairs if column},
+            item.expected,
+        )
 
 
 def item_blocks(data: DataSet, contexts: tuple[str, str]) -> Iterator[TextBlock]:
     """Yield the texts of a set, a line each: left context, answer, right context; overlapping windows are joined.
 
-    Raises MissingFileError without the input or the answers, UsageError as :func:`gap_of`.
+    Raises MissingFileError without the input or the answers, and otherwise as :func:`texts_of`.
     """
     if data.input is None or data.expected is None:
         raise MissingFileError(what="No texts without the input and the answers", path=data.directory)
-    texts = (b" ".join(words).decode(errors="surrogatepass") for words in texts_of(with_contexts(data, contexts)))
-    return ((data.directory, line, block) for _, line, block in blocks_of(texts))
+    yield data.directory, 1, texts_of(with_contexts(data, contexts))
 
 
-def texts_of(items: Iterable[Item]) -> list[Sentence]:
-    """Return the texts of items with answers: the windows of each document, joined where windows overlap.
+def gap_of(item: Item) -> tuple[str, str, str]:
+    r"""Return the contexts of a gap, in which the two characters ``\n`` are a line end, and its document.
+
+    The document is the first column, unless that is a context. Raises UsageError as
+    :func:`geval_py.reading.gap_columns.find_contexts`.
+    """
+    names = list(item.columns)
+    columns = _usual_contexts(tuple(names))
+    left, right = (item.columns.get(name, "").replace("\\n", "\n") for name in columns)
+    return left, right, item.columns[names[0]] if names and names[0] not in columns else ""
+
+
+def texts_of(items: Iterable[Item]) -> bytes:
+    """Return the texts of items with answers as lines: the windows of each document, joined where windows overlap.
 
     If hardly any window overlaps another, the windows are disjoint, and what they share is repetition in the text:
     none is joined. Raises ModelError for an item without an answer, and if there is no item; UsageError as
     :func:`gap_of`.
     """
-    windows: dict[str, list[Sentence]] = defaultdict(list)
+    windows: defaultdict[str, list[str]] = defaultdict(list)
     for item in items:
         if item.expected is None:
             raise ModelError(message="There is nothing to train on: train has no answers (expected.tsv)")
-        gap = gap_of(item)
-        windows[gap.document].append(gap.left + words_in(item.expected) + gap.right)
+        left, right, document = gap_of(item)
+        windows[document].append(f"{left} {item.expected} {right}".replace("\n", " "))
     if not windows:
         raise ModelError(message="There is nothing to train on: train has no items")
-    joined = [text for of_document in windows.values() for text in join_windows(of_document)]
-    apart = [text for of_document in windows.values() for text in of_document]
-    return joined if len(apart) - len(joined) > OVERLAPPING * len(apart) else apart
+    lines = "\n".join([*chain.from_iterable(windows.values()), ""]).encode(errors="surrogatepass")
+    numbering = new_numbering()
+    ids, lengths = numbering.number_lines(lines)
+    documents = np.repeat(np.arange(len(windows)), [*map(len, windows.values())])
+    texts = join_windows(ids, lengths, documents, numbering.words)
+    if len(lengths) - len(texts) <= OVERLAPPING * len(lengths):
+        return lines
+    return b"".join(b" ".join(text) + b"\n" for text in texts)
 
 
-def join_windows(windows: list[Sentence]) -> list[Sentence]:
-    """Join the windows of a document until no two overlap.
+def join_windows(ids: Ids, lengths: Longs, documents: Longs, words: Sequence[bytes]) -> list[Sentence]:
+    """Join the windows of a document that overlap; return the texts.
 
-    >>> join_windows(["a b c d e f".split(), "x y".split(), "b c d e f g".split()])
-    [['a', 'b', 'c', 'd', 'e', 'f', 'g'], ['x', 'y']]
+    ``ids`` are the numbers of the ``words`` of all windows. Where a run of words occurs again, a window may overlap
+    the one that has the run first. If they agree there, both get places in one text, which is made from its windows
+    in the order of their places.
     """
-    while True:
-        texts: list[Sentence] = []  # which grow at both ends
-        begins: list[int] = []  # the places of their first words, counted from the first words at the beginning
-        places: dict[tuple[bytes, ...], tuple[int, int]] = {}  # of each run of words: a text, and where in it
-        for words in windows:  # each is joined with the first earlier text that it overlaps and agrees with
-            runs = list(zip(*(words[shift:] for shift in range(SHARED)), strict=False))
-            number, first = len(texts), 0
-            for start, run in enumerate(runs):
-                if run not in places:
-                    continue
-                other, place = places[run]
-                skip = place - start - begins[other]
-                own = texts[other][max(skip, 0) : max(skip + len(words), 0)]
-                if own == words[max(-skip, 0) : max(-skip, 0) + len(own)]:
-                    number, first = other, place - start
-                    break
-            if number == len(texts):
-                texts.append(list(words))
-                begins.append(0)
-            else:
-                before = max(begins[number] - first, 0)
-                texts[number][:0] = words[:before]
-                begins[number] -= before
-                behind = first + len(words) - (begins[number] + len(texts[number]))
-                texts[number] += words[-behind:] if behind > 0 else []
-            for start, run in enumerate(runs):
-                places.setdefault(run, (number, first + start))
-        if len(texts) == len(windows):
-            return texts
-        windows = texts
+    size, bounds = len(lengths), np.cumsum([0, *lengths])
+    window = np.repeat(np.arange(size), lengths)
+    inside = np.arange(len(ids)) - bounds[window]
+    hashes = documents[window].astype(np.uint64)[SHARED - 1 :]
+    for shift in range(SHARED):
+        hashes = hashes * HASH_FACTOR + ids[shift : shift + len(hashes)].astype(np.uint64)
+    runs = np.flatnonzero(window[SHARED - 1 :] == window[: len(hashes)])
+    _, firsts, kinds = np.unique(hashes[runs], return_index=True, return_inverse=True)
+    earlier = runs[firsts][kinds]
+    is_repeated = window[earlier] < window[runs]
+    columns = window[runs], window[earlier], inside[earlier] - inside[runs]
+    pairs = set(zip(*(column[is_repeated].tolist() for column in columns), strict=True))
+
+    tokens = [*map(words.__getitem__, ids.tolist())]
+    windows = [tokens[start:stop] for start, stop in pairwise(bounds.tolist())]
+    parents, shifts = list(range(size)), [0] * size  # an earlier window of the text, and how far each is behind that
+
+    def place_of(number: int) -> tuple[int, int]:
+        """Return the first window of the text that a window is in, and how far it is behind that."""
+        shift = 0
+        while (parent := parents[number]) != number:
+            shifts[number] += shifts[parent]
+            parents[number] = parents[parent]
+            shift, number = shift + shifts[number], parents[number]
+        return number, shift
+
+    for number, other, shift in sorted(pairs, key=lambda pair: (abs(pair[2]), pair)):  # large overlaps first
+        (text, place), (other_text, other_place) = place_of(number), place_of(other)
+        ours, theirs = windows[number][max(0, -shift) :], windows[other][max(0, shift) :]
+        common = min(len(ours), len(theirs))
+        if text != other_text and ours[:common] == theirs[:common]:
+            ahead = place - other_place - shift
+            parent, child = sorted((text, other_text))
+            parents[child], shifts[child] = parent, ahead if child == other_text else -ahead
+
+    texts: list[Sentence] = [[]]
+    last, start = -1, 0  # of the last text: its first window, and how far it begins behind that
+    for first, place, number in sorted((*place_of(number), number) for number in range(size)):
+        overlap = texts[-1][place - start :][: len(windows[number])]
+        if first != last or len(overlap) < SHARED or overlap != windows[number][: len(overlap)]:
+            last, start, overlap = first, place, []
+            texts.append([])
+        texts[-1] += windows[number][len(overlap) :]
+    return texts[1:]
 
 
 # Corpora of n-gram models
@@ -198,14 +219,6 @@ class Corpus(NamedTuple):
     def missing(self) -> frozenset[bytes]:
         """The marks that a model of the corpus lacks."""
         return frozenset(() if self.marks else MARKS[START:])
-
-    @classmethod
-    def of(cls, sentences: Sequence[Sentence], name: str = "") -> Corpus:
-        """Make a corpus of sentences without marks."""
-        numbering = Numbering()
-        ids = numbering.number([*chain.from_iterable(sentences)])
-        tokens = with_marks(ids, np.fromiter(map(len, sentences), np.int64, len(sentences)))
-        return cls(numbering.words, tokens, name)
 
     def lacks_spaces(self) -> bool:
         """Return whether :func:`lacks_spaces` holds for the text's beginning."""
@@ -333,14 +346,3 @@ def with_marks(ids: Ids, lengths: Longs) -> Ids:
     of_words[starts] = of_words[ends] = False
     tokens[starts], tokens[ends], tokens[of_words] = START, END, ids
     return tokens
-
-
-def sorted_with_ranks(values: Ids) -> tuple[Longs, Ids]:
-    """Sort numbers, stably; return the former index of each, and the sorted numbers."""
-    bits = max(1, len(values)).bit_length()
-    packed = values.astype(np.int64) << bits
-    packed |= np.arange(len(values))
-    packed.sort()
-    ranks = packed & ((1 << bits) - 1)
-    packed >>= bits
-    return ranks, packed.astype(np.int32)

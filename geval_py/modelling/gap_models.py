@@ -15,66 +15,62 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import file_digest, sha256
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from geval_py.errors import UsageError
 from geval_py.modelling import backoff, corpus, estimation
 from geval_py.reading import files
+from geval_py.reading.items import Item
 
 ORDER = 4
-ESTIMATION = estimation.Estimation(order=ORDER, fallback=estimation.FALLBACK, interpolate_unigrams=False)
-Answer: TypeAlias = tuple[corpus.Longs, corpus.Doubles]  # the ids of words, the most probable first, and the shares
+UNTRAINED = "the model has learnt nothing yet: call fit first"
 
 
-class GapCounts(NamedTuple):
-    """The number of occurrences of each word in the training texts, and a model for each side that is used."""
+class NgramGapModel:
+    """N-gram models of so many words: of the left context or, with two ``sides``, of both. It lists ``top`` words."""
 
-    counts: corpus.Longs
-    sides: tuple[backoff.BackoffModel, ...]  # the left one or both
+    sides: tuple[backoff.BackoffModel, ...] = ()
 
+    def __init__(self, top: int, *, sides: int, order: int = ORDER) -> None:
+        self._top, self._sides, self._order = top, sides, order
 
-def learn(texts: Sequence[corpus.Sentence], sides: int) -> GapCounts:
-    """Train the models of one side or of both on texts (at least one)."""
-    marked = [[word for word in text if word not in corpus.MARKS] for text in texts]
-    forward = corpus.Corpus.of(marked)
-    swapped = np.arange(len(forward.words), dtype=np.int32)
-    swapped[[corpus.START, corpus.END]] = corpus.END, corpus.START
-    tokens = forward.tokens
-    backward = corpus.Corpus(forward.words, swapped[tokens[::-1]])
-    models = tuple(estimation.estimate(side, ESTIMATION).model for side in (forward, backward)[:sides])
-    counts = np.bincount(tokens, minlength=len(forward.words))
-    counts[[corpus.START, corpus.END]] = 0
-    return GapCounts(counts, models)
+    def fit(self, items: Iterable[Item]) -> None:
+        """Train the models on the texts of the items, in which windows are joined."""
+        self.learn(corpus.texts_of(items))
 
-
-class GapModel:
-    """Predicts the words in gaps; ``top`` words are listed (0: all)."""
-
-    def __init__(self, learnt: GapCounts, top: int) -> None:
-        counts = learnt.counts
-        self._sides = learnt.sides
+    def learn(self, lines: bytes) -> None:
+        """Train the models on lines of text (at least one)."""
+        text = corpus.corpus_of([("", 1, lines)], skip_symbols=True)
+        swapped = np.arange(len(text.words), dtype=np.int32)
+        swapped[[corpus.START, corpus.END]] = corpus.END, corpus.START
+        backward = text._replace(tokens=swapped[text.tokens[::-1]])
+        how = estimation.Estimation(order=self._order, fallback=estimation.FALLBACK, interpolate_unigrams=False)
+        self.sides = tuple(estimation.estimate(side, how).model for side in (text, backward)[: self._sides])
+        self.counts = counts = np.bincount(text.tokens, minlength=len(text.words))
+        counts[[corpus.START, corpus.END]] = 0
         weights = np.ones(len(counts))
-        if len(self._sides) > 1:
+        if self._sides > 1:
             shares = np.maximum(counts, 1.0)
             shares[corpus.UNKNOWN] = max(1, int(np.count_nonzero(counts == 1)))
             weights = counts.sum() / shares
         weights[[corpus.START, corpus.END]] = 0.0
         self._weights = weights
-        self._base = weights * math.prod(side.levels[0].probabilities for side in self._sides)
+        self._base = weights * math.prod(side.levels[0].probabilities for side in self.sides)
         self._base_sum = float(self._base.sum())
         order = np.argsort(-self._base, kind="stable")
-        self._top = top or len(counts)
-        self._first = order[(order != corpus.UNKNOWN) & (self._base[order] > 0)][: self._top]
+        self._first = order[(order != corpus.UNKNOWN) & (self._base[order] > 0)][: self._top or None]
         self._taken = np.zeros(len(counts), np.bool_)
         self._places = np.zeros(len(counts), np.int64)
 
-    def answer(self, gap: corpus.GapContext) -> Answer:
-        """Return the answer to a gap."""
-        contexts = gap.left, gap.right[: ORDER - 1][::-1]
-        seen = [side.followers(context) for side, context in zip(self._sides, contexts, strict=False)]
+    def words(self, left: str, right: str, _candidates: Sequence[str] = ()) -> dict[str, float]:
+        """Return the likeliest words, these first; raises UsageError if the model was not trained."""
+        if not self.sides:
+            raise UsageError(UNTRAINED)
+        contexts = corpus.words_in(left), corpus.words_in(right)[: self._order - 1][::-1]
+        seen = [side.followers(context) for side, context in zip(self.sides, contexts, strict=False)]
         new = []
         for of_side in seen:
             new.append(of_side.words[~self._taken[of_side.words]])
@@ -84,18 +80,19 @@ class GapModel:
         self._taken[named] = False
         self._places[candidates] = np.arange(len(candidates))
         scores = self._weights[candidates]
-        for side, of_side in zip(self._sides, seen, strict=True):
+        for side, of_side in zip(self.sides, seen, strict=True):
             shares = side.levels[0].probabilities[candidates] * of_side.scale
             shares[self._places[of_side.words]] = of_side.probabilities
             scores = scores * shares
         others = max(self._base_sum - float(self._base[named].sum()), float(self._base[corpus.UNKNOWN]))
         total = others * math.prod(of_side.scale for of_side in seen) + float(scores[: len(named)].sum())
         if total <= 0:
-            return candidates[:0], scores[:0]
+            return {}
         probabilities = scores / total
-        chosen = backoff.most_probable(candidates, probabilities, self._top)
+        chosen = backoff.most_probable(candidates, probabilities, self._top or len(candidates))
         chosen = chosen[probabilities[chosen] > 0]
-        return candidates[chosen], probabilities[chosen]
+        words = self.sides[0].texts[candidates[chosen]]
+        return dict(zip(words.tolist(), probabilities[chosen].tolist(), strict=True))
 
 
 def digest_of(path: str | os.PathLike[str]) -> str:

@@ -1,7 +1,7 @@
 """Models of word gaps by their addresses, the lines that they write, and the journal of long runs.
 
-A journal is a text file: a line of JSON, which says whose work it is, and then the lines of the output that are done.
-A process that is killed loses the item that it was at.
+A journal is a file of JSON lines that only grows: an object, which says what work follows, and then a string for each
+line of the output that is done. A process that is killed loses the item that it was at.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from geval_py.errors import ModelError, UsageError
 from geval_py.modelling import (
     baselines,
     chat_models,
+    corpus,
+    gap_models,
     language_models,
     masked_models,
     served_models,
     word_search,
 )
-from geval_py.reading import gap_columns
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
 from geval_py.tables.numbers import counted
@@ -107,11 +108,11 @@ MODELS = {
     ),
     "ngram": Model(
         "ngram", "words predicted from the left context by 4-grams",
-        lambda _, options: baselines.NgramGapModel(options.words, sides=1), learns=True,
+        lambda _, options: gap_models.NgramGapModel(options.words, sides=1), learns=True,
     ),
     "ngram-both": Model(
         "ngram-both", "words predicted from both contexts by 4-grams",
-        lambda _, options: baselines.NgramGapModel(options.words, sides=2), contexts=2, learns=True,
+        lambda _, options: gap_models.NgramGapModel(options.words, sides=2), contexts=2, learns=True,
     ),
     "kenlm": Model(
         "kenlm:FILE", "the most frequent words of train, scored by an ARPA file",
@@ -237,9 +238,11 @@ def predict(
     return lines_of(model, items, baseline, is_users=is_users)
 
 
-def trained(model: baselines.WordModel, train: Iterable[Item], candidates: int = 0) -> baselines.NgramGapModel | None:
+def trained(
+    model: baselines.WordModel, train: Iterable[Item], candidates: int = 0
+) -> gap_models.NgramGapModel | None:
     """Train a model and, if ``candidates`` are wanted, the baseline that has so many; return the baseline."""
-    baseline = baselines.NgramGapModel(candidates, sides=2) if candidates else None
+    baseline = gap_models.NgramGapModel(candidates, sides=2) if candidates else None
     if baseline is not None:
         train = list(train)
         baseline.fit(train)
@@ -250,7 +253,7 @@ def trained(model: baselines.WordModel, train: Iterable[Item], candidates: int =
 def lines_of(
     model: baselines.WordModel,
     items: Iterable[Item],
-    baseline: baselines.NgramGapModel | None = None,
+    baseline: baselines.WordModel | None = None,
     *,
     is_users: bool = False,
 ) -> Iterator[str]:
@@ -261,8 +264,8 @@ def lines_of(
     may_be_blank = is_users or isinstance(model, baselines.ShareModel)
     blank: list[str] = []  # the first lines, while they list no word
     for item in items:
-        left, right = contexts_of(item)
-        shares = model.words(left, right, list(baseline.words(left, right)) if baseline else ())
+        left, right, _ = corpus.gap_of(item)
+        shares = model.words(left, right, list(baseline.words(left, right, ())) if baseline else ())
         if is_users:
             try:
                 yield writing.format_line(shares)
@@ -282,12 +285,6 @@ def lines_of(
         message = f"the model lists no word in the first {counted(len(blank), 'gap')}"
         cause = "check that the tokenizer belongs to the model, and that spaces separate the words of the text"
         raise ModelError(message=f"{message}\n  {cause}")
-
-
-def contexts_of(item: Item) -> tuple[str, str]:
-    r"""Return the left and the right context of a gap, in which the two characters ``\n`` are a line end."""
-    left, right = (item.columns.get(name, "") for name in gap_columns.find_contexts(list(item.columns)))
-    return left.replace("\\n", "\n"), right.replace("\\n", "\n")
 
 
 def line_of(shares: Mapping[str, float]) -> str:
@@ -312,11 +309,10 @@ def opened_journal(
 
     ``work`` says what the journal is of; ``anew`` forgets what is done of other work, as soon as a line is added. The
     names of digests in ``work`` end in ``DIGESTS``: an error says that the file has changed, without the digests. A
-    last line that was not written whole is forgotten; what is done is in the file at every moment, and a journal
+    line that was not written whole is passed over; what is done is in the file at every moment, and a journal
     without a line is removed. Raises UsageError for the lines of other work, unless ``anew``, and for a journal that
     another process has open.
     """
-    head = json.dumps(work, sort_keys=True).encode()
     try:
         with open(path, "ab+") as file:
             with suppress(ImportError):  # Windows keeps others from writing by itself
@@ -327,29 +323,33 @@ def opened_journal(
                 except OSError as error:
                     message = f"another process writes {named(path)}; wait until it has ended"
                     raise UsageError(message) from error
-            file.seek(0)
-            whole, _, _ = file.read().rpartition(b"\n")
-            first, *stored = whole.split(b"\n")
+            head: dict[str, Any] = {}
             done: list[str] = []
-            if stored and first == head:
-                file.truncate(len(whole) + 1)
-                done = [line.decode() for line in stored]
-            elif stored and not anew:
-                difference = f"is of another model, input or options: {_difference(first, work)}"
-                raise UsageError(f"{named(path)} {difference}\n  --force begins anew")
+            file.seek(0)
+            for row in file:
+                with suppress(ValueError):  # not written whole
+                    entry = json.loads(row)
+                    if isinstance(entry, dict):
+                        head, done = entry, []
+                    else:
+                        done.append(entry)
+            is_kept = bool(done)
+            if head != work:
+                if done and not anew:
+                    difference = f"is of another model, input or options: {_difference(head, work)}"
+                    raise UsageError(f"{named(path)} {difference}\n  --force begins anew")
+                done = []
 
             def add(line: str) -> None:
-                if not done:
-                    file.truncate(0)
-                    file.write(head + b"\n")
-                file.write(line.encode() + b"\n")
+                for entry in (line,) if done else (work, line):
+                    file.write(b"\n" + json.dumps(entry).encode())  # behind half of a line, too
                 file.flush()
                 done.append(line)
 
             try:
                 yield done, add
             finally:
-                if not stored and not done:
+                if not is_kept and not done:
                     with suppress(OSError):  # Windows removes no open file
                         os.unlink(path)
     except OSError as error:
@@ -358,14 +358,9 @@ def opened_journal(
         raise UsageError(f"Cannot write {named(path)}: {error.strerror}") from error
 
 
-def _difference(first: bytes, work: Mapping[str, Any]) -> str:
+def _difference(head: Mapping[str, Any], work: Mapping[str, Any]) -> str:
     """Name the first thing that differs between the head of a journal and what it should be of."""
-    with suppress(ValueError):
-        old = json.loads(first)
-        if isinstance(old, dict):
-            for name, value in work.items():
-                if old.get(name) != value:
-                    if name.endswith(DIGESTS):
-                        return f"the {name.removesuffix(DIGESTS).replace('_', ' ')} has changed"
-                    return f"{name} is {visible(str(value))}, and was {visible(str(old.get(name)))}"
-    return "its first line is damaged"
+    name = next(name for name in {**work, **head} if head.get(name) != work.get(name))
+    if name.endswith(DIGESTS):
+        return f"the {name.removesuffix(DIGESTS).replace('_', ' ')} has changed"
+    return f"{name} is {visible(str(work.get(name)))}, and was {visible(str(head.get(name)))}"

@@ -3,11 +3,10 @@
 import gzip
 from itertools import pairwise
 
-import numpy as np
 import pytest
 
 from geval_py.errors import EmptyFileError, MalformedLineError, ModelError, UnreadableFileError, UsageError
-from geval_py.modelling.corpus import Corpus, corpus_of
+from geval_py.modelling.corpus import corpus_of
 from geval_py.modelling.estimation import Estimation, estimate
 from geval_py.modelling.texts import blocks_of_files
 
@@ -50,7 +49,6 @@ def test_words_are_numbered_as_they_appear(tmp_path):
     assert corpus.words == [b"<unk>", b"<s>", b"</s>", b"b", b"a", b"c"]
     assert corpus.tokens.tolist() == [1, 3, 4, 2, 1, 4, 5, 2]
     assert corpus.name == str(tmp_path / "one.txt")
-    assert np.array_equal(Corpus.of([[b"b", b"a"], [b"a", b"c"]]).tokens, corpus.tokens)
 
 
 @pytest.mark.parametrize("mark", ["<s>", "</s>", "<unk>"])

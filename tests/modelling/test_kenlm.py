@@ -8,8 +8,9 @@ import pytest
 from kenlm_golden import ERRORS, MODELS, TEXTS, estimation_of
 
 from geval_py.errors import ModelError
+from geval_py.modelling import corpus
 from geval_py.modelling.arpa import read_arpa, write_arpa
-from geval_py.modelling.corpus import Corpus, lines_of, split_as_lmplz, with_marks
+from geval_py.modelling.corpus import lines_of, split_as_lmplz, with_marks
 from geval_py.modelling.estimation import estimate
 from geval_py.modelling.ngram_model import NgramModel
 
@@ -17,7 +18,7 @@ CLOSE = {"abs": 1e-6, "rel": 0}
 
 
 def corpus_of(text):
-    return Corpus.of([*map(split_as_lmplz, lines_of(text["train"].encode()))], "train.txt")
+    return corpus.corpus_of([("train.txt", 1, text["train"].encode())], skip_symbols=True)
 
 
 MADE = {}

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from geval_py.modelling.arpa import read_arpa, write_arpa
-from geval_py.modelling.corpus import Corpus
+from geval_py.modelling.corpus import corpus_of
 from geval_py.modelling.estimation import ADD_ONE, KINDS, MAXIMUM_LIKELIHOOD, plain_model
 from geval_py.modelling.ngram_model import NgramModel
 
@@ -55,7 +55,7 @@ def test_a_model_says_what_the_formula_says(order, kind, marks, written, tmp_pat
 
 
 def test_perplexity_is_infinite_where_a_word_has_no_probability():
-    model = plain_model(Corpus.of([[b"a"]]), 1, MAXIMUM_LIKELIHOOD)
+    model = plain_model(corpus_of([("", 1, b"a\n")]), 1, MAXIMUM_LIKELIHOOD)
     score = NgramModel(model).score_texts(["z", "a"])
     assert (score.perplexity_including_oov, score.perplexity_excluding_oov) == (math.inf, pytest.approx(2))
     including, excluding = score.intervals(100, 1)

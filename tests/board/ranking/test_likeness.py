@@ -13,19 +13,12 @@ from geval_py import Challenge, predict, score_file
 from geval_py.board.ranking import likeness
 from geval_py.board.ranking.likeness import Likeness, likenesses
 from geval_py.cli import main
-from geval_py.modelling import baselines, gap_models
-from geval_py.modelling.estimation import FALLBACK, Estimation
+from geval_py.modelling.gap_models import NgramGapModel
 
 
 def answers(train, items, order, sides):
     """The lines of an n-gram model that looks at the left context or at both."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(gap_models, "ORDER", order)
-        patched.setattr(
-            gap_models, "ESTIMATION", Estimation(order=order, fallback=FALLBACK, interpolate_unigrams=False)
-        )
-        model = baselines.NgramGapModel(300, sides=sides)
-        return list(predict(model, items, train=train))
+    return list(predict(NgramGapModel(300, sides=sides, order=order), items, train=train))
 
 
 class Gazette:
