@@ -485,10 +485,9 @@ def metrics_of(settings: BoardSettings, test: Test) -> tuple[str, ...]:
     """Return the metrics that have scores; for a part, those that are made from the losses of the ranking metric."""
     if not test.split:
         return settings.metrics
-    from geval_py.scoring.evaluate import plan_metrics
-
-    plans = plan_metrics((parse_schemes(metric)[0], metric_of(metric)) for metric in settings.metrics)
-    return tuple(metric for metric, plan in zip(settings.metrics, plans, strict=True) if plan.table == plans[0].table)
+    schemes = [parse_schemes(metric)[0] for metric in settings.metrics]
+    tables = [(metric_of(scheme.metric).column, scheme.text_flags, scheme.selecting_flags) for scheme in schemes]
+    return tuple(metric for metric, table in zip(settings.metrics, tables, strict=True) if table == tables[0])
 
 
 def uninformed_score(metric: str) -> float | None:

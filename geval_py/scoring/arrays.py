@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     VocabularyLike: TypeAlias = Sequence[str] | Mapping[str, int] | NDArray[np.str_] | pd.Index[Any] | pd.Series[Any]
     Listed: TypeAlias = tuple[ArrayLike, ArrayLike]  # (ids, probabilities)
     Arrays: TypeAlias = ArrayLike | pd.DataFrame | Listed
-    References: TypeAlias = Sequence[str] | Sequence[Sequence[str]] | ArrayLike
 
 Losses: TypeAlias = NDArray[np.float64]
 WORDS_AT_ONCE = 1 << 21  # about a millisecond of work for a thread

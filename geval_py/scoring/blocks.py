@@ -14,12 +14,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from geval_py.errors import EmptyFileError, GevalError
 from geval_py.reading.lines import (
-    Bytes,
     LineReader,
     ReadAt,
     check_line_count,
@@ -52,22 +50,15 @@ class Counted(NamedTuple):
 class Block(NamedTuple):
     """Lines from the number ``first_line`` on, and as many expected lines, of which the first ``known`` are real.
 
-    The others are stand-ins. ``text`` has further lines if the block ``is_cut``.
+    The others are stand-ins. The ``outputs`` are lines or, if they are read elsewhere, where a worker finds them.
     """
 
-    text: Any
+    outputs: Any
     lines: int
-    is_cut: bool
     first_line: int
     expected: bytes
     known: int
     position: int
-
-    @property
-    def outputs(self) -> Bytes:
-        """The lines of the output, which are in the text."""
-        text: Bytes = self.text
-        return text[: end_of_lines(text, 0, self.lines)[0]] if self.is_cut else text
 
 
 def map_blocks(
@@ -124,16 +115,19 @@ def _counted_lines(outputs: LineReader, in_pool: Callable[..., Iterator[Any]] | 
         while text := outputs.block():
             yield Counted(memoryview(text), backends.count_lines(text), outputs.position)
     else:
-        first, read_range = outputs.offset, partial(_read_range, outputs, outputs.read_at, outputs.offset)
-        for _, counted in in_pool(read_range, range(first, outputs.size, RANGE_BYTES)):
+        first, read_at = outputs.offset, outputs.read_at
+
+        def counted_from(start: int) -> Counted:
+            return read_range(outputs, read_at, first, start, min(start + RANGE_BYTES, outputs.size))
+
+        for _, counted in in_pool(counted_from, range(first, outputs.size, RANGE_BYTES)):
             if counted.lines:  # otherwise the range is inside of a line
                 yield counted
     outputs.check_unchanged()
 
 
-def _read_range(outputs: LineReader, read_at: ReadAt, first: int, start: int) -> Counted:
+def read_range(outputs: LineReader, read_at: ReadAt, first: int, start: int, stop: int) -> Counted:
     """Read the lines of a plain file that begin in a range of its bytes; ``first`` is where the first line begins."""
-    stop = min(start + RANGE_BYTES, outputs.size)
     stored = read_lines_between(outputs.path, read_at, start, stop, first=first, size=outputs.size)
     text = whole_lines(stored)
     if len(text) > len(stored):
@@ -153,7 +147,9 @@ def numbered(
         # The first line beyond the expected ones is worked on too: its own error says more.
         worked_on = known + 1 if is_short else lines
         block_answers = answers[place:end] + STAND_IN * (worked_on - known)
-        yield Block(text, worked_on, worked_on < lines, first_line, block_answers, known, position)
+        if isinstance(text, memoryview) and worked_on < lines:
+            text = text[: end_of_lines(text, 0, worked_on)[0]]
+        yield Block(text, worked_on, first_line, block_answers, known, position)
         first_line, place = first_line + lines, end
         if is_short:
             break

@@ -18,10 +18,9 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
-from geval_py.reading.files import changed, naming
-from geval_py.reading.lines import LineReader, read_lines_between, whole_lines
-from geval_py.scoring.blocks import Block, Counted, Progress, in_order, numbered
-from geval_py.scoring.kernel import backends
+from geval_py.reading.files import changed
+from geval_py.reading.lines import LineReader, end_of_lines
+from geval_py.scoring.blocks import Block, Counted, Progress, in_order, numbered, read_range
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.text import named, without_credentials
 from geval_py.version import __version__, installs
@@ -155,7 +154,7 @@ def _watched(client: Any, outputs: LineReader) -> Iterator[None]:
 
 def count(place: Range) -> int:
     """Count the lines of a range; raises DataError."""
-    return backends.count_lines(_read(place))
+    return _read(place).lines
 
 
 def work_on(block: Block, work: ScoreBlock) -> list[LineStatistics] | MalformedLineError:
@@ -163,26 +162,18 @@ def work_on(block: Block, work: ScoreBlock) -> list[LineStatistics] | MalformedL
 
     Raises DataError, also if there are fewer lines than were counted.
     """
-    text = _read(block.text)
-    if backends.count_lines(text) < block.lines:
-        raise changed(block.text.path)
+    text, lines, _ = _read(block.outputs)
+    if lines < block.lines:
+        raise changed(block.outputs.path)
     try:
-        return work(block._replace(text=text))
+        return work(block._replace(outputs=text[: end_of_lines(text, 0, block.lines)[0]]))
     except MalformedLineError as error:
         return error
 
 
-def _read(place: Range) -> memoryview:
+def _read(place: Range) -> Counted:
     """Return the lines of a range; raises DataError."""
-    with naming(place.path):
-        file = open(place.path, "rb", buffering=0)
-    with file:
-
-        def read_at(size: int, offset: int) -> bytes:
-            file.seek(offset)
-            return file.read(size)
-
-        if os.fstat(file.fileno()).st_size != place.size:
+    with LineReader(place.path) as reader:
+        if reader.read_at is None or reader.size != place.size:
             raise changed(place.path)
-        stored = read_lines_between(place.path, read_at, place.start, place.stop, first=place.first, size=place.size)
-        return memoryview(whole_lines(stored))
+        return read_range(reader, reader.read_at, place.first, place.start, place.stop)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from importlib import import_module
@@ -46,7 +46,7 @@ from geval_py.version import installs
 
 if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
-    from geval_py.scoring.selection import Choice, SelectedLines
+    from geval_py.scoring.selection import SelectedLines
 
 SAMPLED_BYTES = 1 << 18  # of an output, by which its lines are judged
 SAMPLED_LINES = 100  # in which the first line far above one is looked for
@@ -107,40 +107,44 @@ def evaluate_output(
 
 
 class MetricPlan(NamedTuple):
-    """How a scheme's score is made: from the statistics of a column, of chosen lines (None: of all lines)."""
+    """How a scheme's score is made: from the statistics of a column, of selected lines (None: of all lines)."""
 
-    name: str
     scheme: EvaluationScheme
     metric: Metric
     column: StatisticsColumn
-    choice: Choice | None
+    selection: SelectedLines | None
 
     @property
-    def table(self) -> tuple[Choice | None, StatisticsColumn]:
+    def table(self) -> tuple[SelectedLines | None, StatisticsColumn]:
         """What tells the statistics from others."""
-        return self.choice, self.column
+        return self.selection, self.column
 
 
 def plan_metrics(
-    schemes: Iterable[Named], vocabulary: frozenset[str] = frozenset(), *, raw_filters: bool = False
+    schemes: Iterable[Named],
+    vocabulary: frozenset[str] = frozenset(),
+    header: tuple[str, ...] = (),
+    *,
+    raw_filters: bool = False,
 ) -> list[MetricPlan]:
     """Plan the score of each scheme; with ``raw_filters``, flags select lines by their unprepared text.
 
     A metric that needs the input is computed from collected lines, as if a flag had selected all of them. Only such a
     metric's text flags change the input; the tokenizer of any metric splits it for the flags that select lines.
+    ``header`` has the columns of the input. Raises SchemeError, MissingPackageError.
     """
-    plans = []
+    plans = list[MetricPlan]()
+    selections: dict[Any, SelectedLines] = {}
     for scheme, metric in schemes:
-        preparation = preparation_for(scheme)
-        choice: Choice | None = None
+        preparation, selection = preparation_for(scheme), None
         if scheme.selecting_flags or metric.needs_input:
-            from geval_py.scoring.selection import Choice
+            from geval_py.scoring.selection import SelectedLines
 
             of_input = preparation if metric.needs_input else preparation_for(scheme._replace(flags=()))
             prepared = (None, None) if raw_filters else (preparation, of_input)
-            choice = Choice(scheme.selecting_flags, *prepared)
-        column = column_of(metric, vocabulary, preparation)
-        plans.append(MetricPlan(shown_name(scheme, metric), scheme, metric, column, choice))
+            selection = SelectedLines(scheme, header, *prepared)
+            selection = selections.setdefault((scheme.selecting_flags, prepared), selection)
+        plans.append(MetricPlan(scheme, metric, column_of(metric, vocabulary, preparation), selection))
     return plans
 
 
@@ -161,62 +165,28 @@ def score_output(
     """
     if output.fault is not None:
         raise output.fault
-    plans = plan_metrics(schemes, vocabulary, raw_filters=raw_filters)
-    selections: dict[Choice | None, SelectedLines] = {}
-    for plan in plans:
-        if plan.choice is not None and plan.choice not in selections:
-            from geval_py.scoring.selection import SelectedLines
-
-            selections[plan.choice] = SelectedLines(plan.scheme, split.in_header, plan.choice)
-    reads_input = _reads_input(split, plans, selections.values())
-    columns = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
-    tables: dict[Any, LineStatistics | SchemeError]
-    tables, lines, first_block = _read_tables(
-        split, output, columns, selections.values(), reads_input=reads_input, by_line=raw_filters, **how
-    )
+    plans = plan_metrics(schemes, vocabulary, split.in_header, raw_filters=raw_filters)
+    tables, lines, first_block = _read_tables(split, output, plans, by_line=raw_filters, **how)
     scores = []
     for plan in plans:
-        selection = selections.get(plan.choice)
-        if selection is not None and plan.table not in tables:
-            tables[plan.table] = selection.statistics(plan.metric, plan.column, split, output, _names(plans, plan))
-        scores.append(score_of(plan, tables[plan.table], output, selection))
+        if plan.selection is not None and plan.table not in tables:
+            tables[plan.table] = plan.selection.statistics(
+                plan.metric, plan.column, split, output, _names(plans, plan)
+            )
+        scores.append(score_of(plan, tables[plan.table], output))
     evaluation = Evaluation(split, output, scores, lines, vocabulary=vocabulary, raw_filters=raw_filters)
     if first_block is not None and how.get("cluster") is None:
-        sample = first_block._replace(text=bytes(first_block.outputs[:SAMPLED_BYTES]), is_cut=False)
-        evaluation.judge = partial(_judge, sample, lines, plans)
+        evaluation.sample = first_block._replace(outputs=bytes(first_block.outputs[:SAMPLED_BYTES]))
     if not evaluation.has_scores:
         raise evaluation.errors[0]
     return evaluation
 
 
-def _judge(first: Block, lines: int, plans: Sequence[MetricPlan]) -> tuple[str, str]:
-    """Return what is wrong with the first lines of an output, and the likely cause of a bad score; "" for nothing."""
-    from geval_py.checking.first_lines import faults_of_first_lines
-
-    of_words = [plan for plan in plans if plan.metric.is_of_words or plan.metric.has_entries]
-    bits = next((plan.metric.bits or DEFAULT_BITS for plan in of_words), None)
-    main = (of_words or plans)[0]
-    words_are_plain = not main.scheme.text_flags
-    fault = next(faults_of_first_lines(first, lines, main.metric, bits, words_are_plain=words_are_plain))
-    return ("", fault.message) if fault.code == "W304" else (fault.message, "")
-
-
-def _reads_input(split: Split, plans: Sequence[MetricPlan], selections: Iterable[SelectedLines]) -> bool:
-    """Return whether a metric or a filter needs the input; raises MissingFileError and UsageError without it."""
-    uses = [f"{plan.metric.name} compares its lines with the answers" for plan in plans if plan.metric.needs_input]
-    uses += [FEATURE_OF_INPUT for selection in selections if selection.filter.needs_input]
-    if uses and split.input is None:
-        raise split.missing_input(uses[0])
-    return bool(uses)
-
-
 def _read_tables(
     split: Split,
     output: Output,
-    columns: Mapping[StatisticsColumn, tuple[str, ...]],
-    selections: Collection[SelectedLines],
+    plans: Sequence[MetricPlan],
     *,
-    reads_input: bool,
     by_line: bool,
     threads: int | None = None,
     cluster: Any = None,
@@ -227,15 +197,21 @@ def _read_tables(
     Return the statistics of all lines, their number, and the first block.
 
     By default a thread a core scores, or the workers of a ``cluster``, a Dask client; ``progress`` is called after
-    each block.
+    each block. Raises MissingFileError and UsageError where an input is needed that is not there.
     """
+    selections = dict.fromkeys(plan.selection for plan in plans if plan.selection is not None)
+    uses = [f"{plan.metric.name} compares its lines with the answers" for plan in plans if plan.metric.needs_input]
+    uses += [FEATURE_OF_INPUT for selection in selections if selection.filter.needs_input]
+    if uses and split.input is None:
+        raise split.missing_input(uses[0])
     if selections and cluster is not None:
         what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
         raise UsageError(f"a cluster scores all lines, and sees no input: leave out {what}")
+    columns = {plan.column: _names(plans, plan) for plan in plans if plan.selection is None}
     work = partial(score_block, columns, split.expected.name, output.file.name, by_line)
     header, tables, lines, first_block = split.output_header, list[LineStatistics](), 0, None
     inputs: Iterator[str] = repeat("")
-    if reads_input and split.input is not None:  # where it is too short, there is an error in the end
+    if uses and split.input is not None:  # where it is too short, there is an error in the end
         inputs = chain(read_lines(split.input, header=first_name(split.in_header)), inputs)
     with LineReader(output.file, header=header) as outputs, LineReader(split.expected, header=header) as expected:
         if cluster is None:
@@ -254,16 +230,14 @@ def _read_tables(
                 texts = list(islice(inputs, block.lines))
                 for selection in selections:
                     selection.add(block.first_line, texts, decode_lines(block.expected), decode_lines(block.outputs))
-    if reads_input:
+    if uses:
         check_input_length(split, lines)
     for selection in selections:
         selection.finish()
     return {(None, column): table for column, table in zip(columns, tables, strict=True)}, lines, first_block
 
 
-def score_of(
-    plan: MetricPlan, table: LineStatistics | SchemeError, output: Output, selection: SelectedLines | None = None
-) -> Score:
+def score_of(plan: MetricPlan, table: LineStatistics | SchemeError, output: Output) -> Score:
     """Compute a metric's score from its statistics, or hold the error in their place."""
     if plan.metric.needs_candidates and output.file.lists_answers_alone:
         advice = f"{ANSWERS_ALONE}; use LogLoss, Likelihood or Perplexity"
@@ -271,10 +245,11 @@ def score_of(
         table = SchemeError(message, scheme=plan.scheme.text, path=output.path)
     if isinstance(table, SchemeError):
         return failed_score(plan.scheme, plan.metric, table)
-    numbers = None if selection is None else selection.line_numbers
-    reads_input = plan.metric.needs_input or (selection is not None and selection.filter.needs_input)
-    value = plan.metric.value(table)
-    return Score(plan.name, value, plan.metric, plan.scheme, table, numbers, reads_input=reads_input)
+    score = Score(shown_name(plan.scheme, plan.metric), plan.metric.value(table), plan.metric, plan.scheme, table)
+    if plan.selection is not None:
+        score.line_numbers = plan.selection.line_numbers
+        score.reads_input = plan.metric.needs_input or plan.selection.filter.needs_input
+    return score
 
 
 def failed_score(scheme: EvaluationScheme, metric: Metric, error: DataError | SchemeError) -> Score:
@@ -284,7 +259,7 @@ def failed_score(scheme: EvaluationScheme, metric: Metric, error: DataError | Sc
 
 def _names(plans: Sequence[MetricPlan], one: MetricPlan) -> tuple[str, ...]:
     """Return the names of the metrics with the same statistics; no names if these are all metrics."""
-    same = [plan.name for plan in plans if plan.table == one.table]
+    same = [shown_name(plan.scheme, plan.metric) for plan in plans if plan.table == one.table]
     return () if len(same) == len(plans) else tuple(same)
 
 
@@ -429,11 +404,27 @@ def notes_of(evaluation: Evaluation, task: Task) -> tuple[str, ...]:
     scores = [score for score in evaluation.scores if score.error is None]
     if not scores:
         return ()
+    fault, cause = _verdict(evaluation)
     return (
         *_notes_on_task(evaluation, task),
-        *_notes_on_output(evaluation, scores),
+        *_notes_on_output(evaluation, scores, fault),
         *_notes_on_scores(evaluation, scores),
+        *(() if fault else _notes_on_bad_scores(evaluation, scores, cause)),
     )
+
+
+def _verdict(evaluation: Evaluation) -> tuple[str, str]:
+    """Return what is wrong with the first lines of an output, and the likely cause of a bad score; "" for nothing."""
+    if evaluation.sample is None:
+        return "", ""
+    from geval_py.checking.first_lines import faults_of_first_lines
+
+    of_words = [one for one in evaluation.scores if one.metric.is_of_words or one.metric.has_entries]
+    bits = next((score.metric.bits or DEFAULT_BITS for score in of_words), None)
+    main, lines = (of_words or evaluation.scores)[0], evaluation.file_lines
+    words_are_plain = not main.scheme.text_flags
+    fault = next(faults_of_first_lines(evaluation.sample, lines, main.metric, bits, words_are_plain=words_are_plain))
+    return ("", fault.message) if fault.code == "W304" else (fault.message, "")
 
 
 def _notes_on_task(evaluation: Evaluation, task: Task) -> Iterator[str]:
@@ -464,11 +455,10 @@ def _notes_on_file(file: File) -> Iterator[str]:
     yield from (f"{named(file.name)}: {note}" for note in file.notes)
 
 
-def _notes_on_output(evaluation: Evaluation, scores: list[Score]) -> Iterator[str]:
+def _notes_on_output(evaluation: Evaluation, scores: list[Score], fault: str) -> Iterator[str]:
     """Yield notes on the file of the output, and on where it lies."""
     split, output = evaluation.split, evaluation.output
     yield from _notes_on_file(output.file)
-    fault, _ = evaluation.verdict
     if fault:
         yield f"{named(output.path)}: {fault}"
     table = max((score.statistics for score in scores), key=lambda table: table.far_above_one)
@@ -527,7 +517,10 @@ def _notes_on_scores(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
     for count, lines in {(table.infinite, table.lines): None for table in tables}:
         if count:
             yield f"{named(evaluation.output.path)}: the loss of {count} of {lines} lines is infinite"
-    for score in () if evaluation.verdict[0] else scores:
+
+
+def _notes_on_bad_scores(evaluation: Evaluation, scores: list[Score], cause: str) -> Iterator[str]:
+    for score in scores:
         nothing = score.metric.uninformed_value
         if nothing is None or score.line_numbers is not None or score.statistics.infinite:
             continue
@@ -535,6 +528,6 @@ def _notes_on_scores(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
         if is_worse and not math.isclose(score.value, nothing):
             figures = f"{score.name} is {score.value:.6g}, and {nothing:.6g} for `:1` on each line"
             note = f"{named(evaluation.output.path)}: {figures}: no guess at all would be better"
-            advice = f"\n  {evaluation.verdict[1]}: see geval check"
-            yield note if score.statistics.far_above_one else note + advice
+            is_explained = score.statistics.far_above_one or not cause
+            yield note if is_explained else f"{note}\n  {cause}: see geval check"
             return

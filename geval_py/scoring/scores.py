@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.significance import Interval
     from geval_py.reading.features import ItemFilter
     from geval_py.reports.charts import Chart
-    from geval_py.scoring.blocks import Progress
+    from geval_py.scoring.blocks import Block, Progress
 
 
 # Computes a score's interval, an :class:`geval_py.explaining.significance.Interval`.
@@ -194,8 +194,8 @@ class Evaluation:
 
     ``scores`` are in the order of the metrics, each with a value or an error. ``file_lines`` is the number of lines
     of the output, scored or not. ``notes`` say what a user should know of the scores: the command prints these, and
-    :func:`geval_py.evaluate` warns of these. ``judge`` finds what is wrong with the first lines, such as another
-    order, and the likely cause of a bad score. A board does not ask: how long that takes depends on the answers.
+    :func:`geval_py.evaluate` warns of these. ``sample`` has the first lines. Notes tell whether these have another
+    order, and why a score is bad. A board does not ask: how long that takes depends on the answers.
     """
 
     def __init__(
@@ -211,15 +211,10 @@ class Evaluation:
         self.split, self.output, self.file_lines = split, output, file_lines
         self.scores = tuple(scores)
         self.notes: tuple[str, ...] = ()
-        self.judge: Callable[[], tuple[str, str]] | None = None
+        self.sample: Block | None = None
         self.vocabulary, self.raw_filters = vocabulary, raw_filters
         for score in self.scores:
             score.evaluation = self
-
-    @cached_property
-    def verdict(self) -> tuple[str, str]:
-        """What is wrong with the first lines, and the likely cause of a bad score; "" for nothing."""
-        return ("", "") if self.judge is None else self.judge()
 
     def __str__(self) -> str:
         rows = [(score.name, score.value) for score in self.scores]

@@ -10,14 +10,14 @@ import os
 from array import array
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.features import OUTPUT, Fields, ItemFilter, parse_filter
 from geval_py.reading.items import ScoredItem, lines_of
 from geval_py.reading.outputs import Output
 from geval_py.reading.preparation import Preparation
-from geval_py.reading.schemes import EvaluationScheme, Flag
+from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.splits import Split
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.metrics.columns import probable_labels
@@ -25,25 +25,23 @@ from geval_py.scoring.metrics.columns import probable_labels
 MAX_REMEMBERED = 5_000  # items without the feature, from which a close feature is suggested
 
 
-class Choice(NamedTuple):
-    """Which lines are scored: the flags that select them, and the preparations of lines before flags look at them."""
-
-    flags: tuple[Flag, ...]
-    preparation: Preparation | None  # of answers and outputs
-    of_input: Preparation | None
-
-
 class SelectedLines:
     """The selected lines of an output and their expected words, and the lines' numbers in the file, from 1.
 
-    The preparations of a choice change lines before the flags look at them; the metric's column prepares the lines to
-    score itself. With a percentage (the flag ``p``) only that share of the lines is kept, the most confident first,
-    and of equally confident lines the first; after the last line, call :meth:`finish`.
+    A ``preparation`` of answers and outputs, and one ``of_input``, change lines before the flags look at them; the
+    metric's column prepares the lines to score itself. With a percentage (the flag ``p``) only that share is kept,
+    the most confident first, and of equally confident lines the first; after the last line, call :meth:`finish`.
     """
 
-    def __init__(self, scheme: EvaluationScheme, header: tuple[str, ...], choice: Choice) -> None:
+    def __init__(
+        self,
+        scheme: EvaluationScheme,
+        header: tuple[str, ...],
+        preparation: Preparation | None,
+        of_input: Preparation | None,
+    ) -> None:
         self._scheme = scheme
-        self._preparation, self._of_input = choice.preparation or str, choice.of_input or str
+        self._preparation, self._of_input = preparation or str, of_input or str
         try:
             self.filter: ItemFilter = parse_filter(scheme.filters, Fields(header))
         except UsageError as error:

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 1000  # of a line that is written without a warning
 _MADE_FROM = "a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
-_WORDS_OF_NUMBERS = (
-    "numbers without words: write_output and Metric take a vocabulary=…, and score takes metric.predictions(numbers)"
-)
 
 
 def format_line(
@@ -96,7 +93,8 @@ def _words_and_numbers(probabilities: Any) -> tuple[list[Hashable], list[Support
     """Return the words and the numbers of a mapping or of pairs; raises UsageError for anything else."""
     pairs: object = probabilities.items() if hasattr(probabilities, "items") else probabilities
     if holds_numbers(pairs):
-        raise UsageError(_WORDS_OF_NUMBERS)
+        takers = "write_output and Metric take a vocabulary=…, and score takes metric.predictions(numbers)"
+        raise UsageError(f"numbers without words: {takers}")
     if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
         raise UsageError(f"{_MADE_FROM}, not from {shown(pairs)}")
     words, values = [], []

@@ -19,7 +19,6 @@ from geval_py.scoring.metrics.base import Array, Flags, Row, codes_of
 from geval_py.scoring.metrics.columns import mismatch
 
 MAX_PAIRS = 10_000_000  # of a line: some seconds, for Fuzzy/ a minute, and 80 MB for each matrix
-TOO_MANY = "too many items to be matched"
 
 Judged: TypeAlias = tuple[tuple[float, float], ...]  # the score and the probability of each given item
 
@@ -53,7 +52,7 @@ class Region(NamedTuple):
 def too_many(answers: Sequence[object], given: Sequence[object]) -> MalformedLineError:
     """Return the error for a line whose items would take too long, or too much memory, to compare."""
     items = f"{len(answers)} expected and {len(given)} given items cannot be compared"
-    return mismatch(TOO_MANY, f"{items}; split the text of the line into several lines")
+    return mismatch("too many items to be matched", f"{items}; split the text of the line into several lines")
 
 
 def check_pairs(answers: Sequence[object], given: Sequence[object]) -> None:

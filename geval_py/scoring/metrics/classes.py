@@ -2,7 +2,7 @@
 
 F_β = (1 + β²) P R / (β² P + R), with precision P and recall R (van Rijsbergen, "Information Retrieval", 1979,
 chapter 7). Recall counts β times as much as precision. The F-score of one class takes 1 for a line that was expected
-to be of the class and 0 for another.
+to be of the class and 0 for another. The reasons of errors are GEval's own bracketed messages.
 """
 
 from __future__ import annotations
@@ -49,10 +49,6 @@ def line_score(row: Callable[[Any, Any], Row], formula: Formula, output: object,
 CountsByLabel: TypeAlias = Mapping[str | None, tuple[int, int, int]]  # right, expected and given items of a line
 
 THRESHOLD = 0.5  # from this probability on, 1 is given
-ZERO_OR_ONE = "expected 0 or 1"  # GEval's own bracketed messages, of numbers and of what follows a whole number
-NO_PROBABILITY = "expected probability"
-TOO_FEW_FIELDS = "two fields expected"
-TOO_MANY_FIELDS = "too many fields, only two expected"
 
 
 def detection(is_given: bool, is_wanted: bool) -> Row:
@@ -64,7 +60,7 @@ def is_given(text: str, line: int) -> bool:
     """Read the probability of 1, and whether 1 is the guess; raises MalformedLineError."""
     probability = number_of(text, line)
     if not 0 <= probability <= 1:
-        raise malformed(NO_PROBABILITY, text, line, "0, 1 or a probability of 1 is expected, from 0 to 1")
+        raise malformed("expected probability", text, line, "0, 1 or a probability of 1 is expected, from 0 to 1")
     return probability >= THRESHOLD
 
 
@@ -77,7 +73,7 @@ def is_wanted(text: str, line: int) -> bool:
     elif text[len(whole) :][:1] not in ("", "\t"):
         reason = NUMBER_EXPECTED
     elif value not in ("", "1"):
-        reason = ZERO_OR_ONE
+        reason = "expected 0 or 1"
     else:
         return value == "1"
     raise malformed(reason, text, line, "0 or 1 is expected")
@@ -102,7 +98,8 @@ def read_fields(text: str, line: int) -> list[str]:
     if len(fields) != 2:
         here = "is 1" if len(fields) == 1 else f"are {len(fields)}"
         hint = f"a line has two fields with a TAB between them, and here {here}"
-        raise malformed(TOO_FEW_FIELDS if len(fields) < 2 else TOO_MANY_FIELDS, text, line, hint)
+        reason = "two fields expected" if len(fields) < 2 else "too many fields, only two expected"
+        raise malformed(reason, text, line, hint)
     return fields
 
 

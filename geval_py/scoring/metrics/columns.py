@@ -168,18 +168,13 @@ def probable_labels(text: str) -> list[tuple[str, float]]:
 
 
 def malformed(
-    reason: str, text: str, line: int, hint: str, column: int = 1, token: str | None = None
+    reason: str, text: str, line: int, hint: str, column: int = 1, token: str | None = None, **more: Any
 ) -> MalformedLineError:
     """Return the error for a malformed line; ``token`` is the part that is wrong, by default the whole line."""
     shown = text if token is None else token
-    return MalformedLineError(line=line, column=column, reason=reason, token=shown, hint=hint, text=text)
+    return MalformedLineError(line=line, column=column, reason=reason, token=shown, hint=hint, text=text, **more)
 
 
-def mismatch(reason: str, hint: str, *, role: Role = "output", token: str = "") -> MalformedLineError:
-    """Return the error for lines that cannot be scored together; the column adds the line of the role's file.
-
-    ``token`` is by default the whole line.
-    """
-    error = malformed(reason, "", 0, hint, token=token)
-    error.role = role
-    return error
+def mismatch(reason: str, hint: str, **more: Any) -> MalformedLineError:
+    """Return the error for lines that cannot be scored together; the column adds the line of the role's file."""
+    return malformed(reason, "", 0, hint, **more)

@@ -29,9 +29,6 @@ from geval_py.text import shorten, split_words, strip_spaces, visible
 
 MIN_OPTIONS = 2
 MAX_OPTIONS_SHOWN = 8
-NO_CHOICE = "no choice of options"
-NO_OPTION = "the answer is not an option"
-NO_SHARE = "a share is from 0 to 1"
 
 
 class Listed(NamedTuple):
@@ -109,7 +106,7 @@ def _shares_of_options(listed: Listed, expected: str, options: Sequence[str]) ->
     if answer not in options:
         shown = " ".join(options[:MAX_OPTIONS_SHOWN]) + (" …" if len(options) > MAX_OPTIONS_SHOWN else "")
         hint = f"`{visible(shorten(answer))}` is none of the input's options: {visible(shorten(shown))}"
-        raise mismatch(NO_OPTION, hint, role="expected")
+        raise mismatch("the answer is not an option", hint, role="expected")
     unlisted = sum(option not in listed.log_masses for option in options)
     share = listed.log_rest - log(unlisted) if unlisted else -inf  # of an option that is not listed
     return {option: listed.log_masses.get(option, share) for option in options}, answer
@@ -121,7 +118,7 @@ def options_of(text: str, line: int) -> list[str]:
     options = list(dict.fromkeys(split_words(column)))
     if len(options) < MIN_OPTIONS:
         hint = f"the last column has the options, at least {MIN_OPTIONS}, with spaces between them"
-        raise malformed(NO_CHOICE, text, line, hint, len(text) - len(column) + 1, column)
+        raise malformed("no choice of options", text, line, hint, len(text) - len(column) + 1, column)
     return options
 
 
@@ -133,7 +130,7 @@ def norm_of(text: str, line: int) -> Listed:
     norm = listed_of(text, line)
     if not are_probabilities(parse_entries(text, line)[1]):
         hint = "the shares of the answers are from 0 to 1, and not all 0; divide counts by their sum"
-        raise malformed(NO_SHARE, text, line, hint)
+        raise malformed("a share is from 0 to 1", text, line, hint)
     return norm
 
 

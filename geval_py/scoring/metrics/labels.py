@@ -22,7 +22,6 @@ from geval_py.scoring.metrics.columns import malformed, probable_labels
 from geval_py.text import split_words
 
 THRESHOLD = 0.5  # from this probability on, a label is given
-NOTHING_EXPECTED = "no item expected"
 SHARPNESS = 8.0  # of the weights: their standard deviation is 1/8
 MIN_BAND = 0.001  # probabilities in a narrower band make no curve
 MARGIN = 0.0001  # left out of the integral at both ends
@@ -147,7 +146,7 @@ def items_of(text: str) -> list[str]:
 def relevant_items(text: str, line: int) -> list[str]:
     """Split an expected line at its TABs into relevant items, at least one; raises MalformedLineError."""
     if not text:
-        raise malformed(NOTHING_EXPECTED, text, line, "an average precision takes an item that is expected")
+        raise malformed("no item expected", text, line, "an average precision takes an item that is expected")
     return text.split("\t")
 
 

@@ -25,8 +25,7 @@ from geval_py.scoring.metrics.spans import PROBABILITY, TOKEN, unread, whole_num
 from geval_py.tables.numbers import exact
 from geval_py.text import SPACES, shorten
 
-NOT_READ = "cannot parse line"  # GEval's own messages
-NO_PROBABILITY = "{} is not in [0, 1]"
+NOT_READ = "cannot parse line"  # the reasons of errors are GEval's own messages
 THRESHOLD = 0.5  # from this probability on, a rectangle is given
 
 MAX_RECTANGLES = 10_000  # of a line of Soft2D-F, expected and given: some seconds
@@ -108,11 +107,8 @@ def read_rectangles(is_output: bool, text: str, line: int) -> list[Region]:
     for region, match in _regions(_RECTANGLE, text, line, hint, (False, is_output)):
         probability = float(match[7] or 1)
         if not 0 <= probability <= 1:
-            reason = NO_PROBABILITY.format(exact(probability))
-            shown = f"`{shorten(match[7])}` is not from 0 to 1"
-            error = malformed(reason, text, line, shown, match.start(7) + 1, match[7])
-            error.is_numbered = False
-            raise error
+            reason, hint = f"{exact(probability)} is not in [0, 1]", f"`{shorten(match[7])}` is not from 0 to 1"
+            raise malformed(reason, text, line, hint, match.start(7) + 1, match[7], is_numbered=False)
         regions.append(region._replace(probability=probability))
     return regions
 

@@ -76,9 +76,7 @@ def read_pair(
     return numbers[0], numbers[1]
 
 
-# The messages are GEval's own.
-NO_INTERVAL = "cannot parse interval"
-NO_POINT = "cannot parse line with {} of sphere"
+NO_INTERVAL = "cannot parse interval"  # these messages are GEval's own
 read_interval = Partial(
     read_pair,
     ",",
@@ -89,8 +87,8 @@ read_interval = Partial(
 read_point = Partial(
     read_pair,
     "\t",
-    NO_POINT.format("longitude and latitude"),
-    (NO_POINT.format("longitude"), NO_POINT.format("latitude")),
+    "cannot parse line with longitude and latitude of sphere",
+    ("cannot parse line with longitude of sphere", "cannot parse line with latitude of sphere"),
     "a longitude and a latitude, in degrees, are written with a TAB between them: `19.94<TAB>50.06`",
 )
 

@@ -28,10 +28,7 @@ from geval_py.scoring.metrics.columns import malformed
 from geval_py.tables.numbers import exact
 from geval_py.text import SPACES, shorten, split_words, visible
 
-NOT_READ = "endOfInput"  # GEval's own bracketed messages
-NO_COLON = "Colon expected"
-OVERLAPPING = "Overlapping segments"
-
+NOT_READ = "endOfInput"  # the reasons of errors are GEval's own bracketed messages
 MAX_DIGITS = 18  # GEval's whole numbers have 64 bits, and greater ones wrap around
 PROBABILITY = r"[+-]?[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?[0-9]++)?+"
 TOKEN = re.compile(r"[^ \t]+")
@@ -120,7 +117,7 @@ def read_segments(text: str, line: int) -> list[Region]:
     for token in _WORD.finditer(text):
         label, colon, positions = token[0].rpartition(":")
         if not colon or not _POSITIONS.fullmatch(positions):
-            reason = NOT_READ if colon else NO_COLON
+            reason = NOT_READ if colon else "Colon expected"
             raise unread(reason, line, token, "is no segment; a segment is `label:1-4,7`")
         segments.append(Region(label, _spans(positions, line, token), column=token.start() + 1))
     spans = sorted((span, segment.column) for segment in segments for span in segment.boxes)
@@ -128,7 +125,7 @@ def read_segments(text: str, line: int) -> list[Region]:
         if other.left <= one.right:
             hint = f"position {other.left} is in two segments, the other one in column {min(first, second)}"
             written = split_words(text[max(first, second) - 1 :])[0]
-            raise malformed(OVERLAPPING, text, line, hint, max(first, second), written)
+            raise malformed("Overlapping segments", text, line, hint, max(first, second), written)
     return segments
 
 

@@ -26,9 +26,6 @@ from geval_py.scoring.metrics.columns import mismatch
 from geval_py.scoring.metrics.spans import TOKEN, unread
 from geval_py.text import SPACES, split_words, visible
 
-WRONG_NUMBER = "wrong number of tokens"  # GEval's own messages
-INCONSISTENT = "inconsistent label sequence `{}`"
-NO_TAG = "endOfInput"
 NOT_COUNTED = "*"
 OUTSIDE = "O"
 _TAG = re.compile(rf"(?P<place>[BI])[-_](?P<label>[^/{SPACES}]+)(?:/(?P<form>[^{SPACES}]+))?")
@@ -47,9 +44,8 @@ def token_hits(text: str, expected: str) -> Row:
     """Count the tokens with a right tag, and all that count; raises the error for a wrong number of tags."""
     tags, answers = split_words(text), split_words(expected)
     if len(tags) != len(answers):
-        error = mismatch(WRONG_NUMBER, f"{len(answers)} tags are expected here, and there are {len(tags)}")
-        error.is_numbered = False
-        raise error
+        hint = f"{len(answers)} tags are expected here, and there are {len(tags)}"
+        raise mismatch("wrong number of tokens", hint, is_numbered=False)  # GEval's own messages, here and below
     hits = [tag in answer.split(";") for tag, answer in zip(tags, answers, strict=True) if answer != NOT_COUNTED]
     return sum(hits), len(hits)
 
@@ -82,7 +78,7 @@ def entities_of(text: str, line: int) -> list[Entity]:
         tag = _TAG.fullmatch(text, *token.span())
         if tag is None and token[0] != OUTSIDE:
             what = "a tag is `O`, `B-LABEL` or `I-LABEL`, perhaps with `/FORM` behind it"
-            raise unread(NO_TAG, line, token, f"is no tag; {what}")
+            raise unread("endOfInput", line, token, f"is no tag; {what}")
         if tag is not None:
             if not is_inside or tag["place"] == "B":
                 runs.append([])
@@ -93,7 +89,7 @@ def entities_of(text: str, line: int) -> list[Entity]:
         for _, tag in run:
             if beginning["place"] == "I" or tag["label"] != beginning["label"]:
                 sequence = " ".join(f"{written[0][0]}-{written[0][2:]}" for _, written in run)  # as GEval writes them
-                reason = INCONSISTENT.format(visible(sequence))
+                reason = f"inconsistent label sequence `{visible(sequence)}`"
                 raise unread(reason, line, tag, "goes on with no entity of this label; one begins with `B-`")
         forms = "_".join(tag["form"] for _, tag in run if tag["form"])
         entities.append(Entity(first, last, beginning["label"], forms))

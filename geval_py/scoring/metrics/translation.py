@@ -52,13 +52,8 @@ def distance(one: Sequence[Hashable], other: Sequence[Hashable], **limits: Any) 
     >>> distance("kitten", "sitting"), distance(["a", "cat"], ["cat"])
     (3, 1)
     """
-    if min(len(one), len(other)) >= LONG_LINE and all(
-        len(split_words(text) if isinstance(text, str) else text) >= LONG_LINE for text in (one, other)
-    ):
-        message = (
-            f"lines of {LONG_LINE:,} words or more take long: the time for edits grows with the square of a line"
-        )
-        warnings.warn(message, LongLineWarning, stacklevel=1)  # once for all of its callers
+    long = f"lines of {LONG_LINE:,} words or more take long: the time for edits grows with the square of a line"
+    warn_of_long_lines(LONG_LINE, long, one, other)
     if len(one) * len(other) < LONG_PAIR:
         from rapidfuzz.distance import Levenshtein
 
@@ -66,6 +61,14 @@ def distance(one: Sequence[Hashable], other: Sequence[Hashable], **limits: Any) 
     words = [sys.executable, "-c", DISTANCE_PROGRAM]
     run = subprocess.run(words, input=pickle.dumps((one, other, limits)), stdout=subprocess.PIPE, check=True)
     return int(run.stdout)
+
+
+def warn_of_long_lines(least: int, message: str, *texts: Sequence[Hashable]) -> None:
+    """Warn, once for all callers, if each of some texts has as many words as the least number."""
+    if min(map(len, texts)) >= least and all(
+        len(split_words(text) if isinstance(text, str) else text) >= least for text in texts
+    ):
+        warnings.warn(message, LongLineWarning, stacklevel=1)
 
 
 def word_errors(text: str, expected: str) -> Row:
@@ -182,11 +185,9 @@ class SacreColumn(NamedTuple):
         texts, answer_lines = (decode_lines(bytes(block).replace(b"\r", b" ")) for block in (outputs, expected))
         for text, expected_line in zip(texts, answer_lines, strict=True):
             answers = expected_line.split("\t")
-            if self.name == "TER" and min(len(split_words(text)), len(split_words(expected_line))) >= LONG_TER_LINE:
-                message = (
-                    f"TER needs over 3 GB for a line of {LONG_TER_LINE:,} words, and four times as much for twice"
-                )
-                warnings.warn(message, LongLineWarning, stacklevel=1)
+            if self.name == "TER":
+                long = f"TER needs over 3 GB for a line of {LONG_TER_LINE:,} words, and four times as much for twice"
+                warn_of_long_lines(LONG_TER_LINE, long, text, expected_line)
             (counts,) = metric._extract_corpus_statistics([text], [[answer] for answer in answers])
             rows.append([len(answers), *counts])
         from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
