@@ -7,13 +7,17 @@ our words, at the line of the value.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cache
 from types import GenericAlias
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import yaml
 
 from geval_py.errors import ConfigError
 from geval_py.text import nearest, shorten, visible
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 MESSAGES = {  # by pydantic's types of errors
@@ -66,18 +70,24 @@ def compose(text: str, path: str) -> yaml.Node:
 
 def validate(kind: type[T], root: yaml.Node, *, keys: Collection[str]) -> tuple[T | None, list[Problem]]:
     """Read a dataclass, or return None and all problems; an unknown key may be meant to be one of ``keys``."""
-    from pydantic import ConfigDict, TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     problems: list[Problem] = []
     value = _plain(root, root, problems)
-    form: Any = GenericAlias(tuple, (kind,))  # a dataclass takes the configuration of what it is in
-    adapter: TypeAdapter[tuple[T]] = TypeAdapter(form, config=ConfigDict(extra="forbid", str_strip_whitespace=True))
     try:
-        (settings,) = adapter.validate_python((value,))
+        (settings,) = _adapter(cast(Any, kind)).validate_python((value,))
     except ValidationError as error:
         problems += (_problem_of(one, keys) for one in error.errors(include_url=False))
         return None, sorted(problems)
     return settings, problems
+
+
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[tuple[Any]]:
+    from pydantic import ConfigDict, TypeAdapter
+
+    form: Any = GenericAlias(tuple, (kind,))  # a dataclass takes the configuration of what it is in
+    return TypeAdapter(form, config=ConfigDict(extra="forbid", str_strip_whitespace=True))
 
 
 class Text(str):
