@@ -1,14 +1,15 @@
 """What several test files use: the kernels, each of which every kernel test runs on, the command, a browser, clusters."""
 
+import functools
 import gc
 import os
 import shutil
+import ssl
 import sys
 
 import pytest
-from dask_clusters import started
+from fork_server import ForkServer
 from profiles import LONG, NORMAL, load_profile
-from warm import Warm
 
 from geval_py.cli import main
 from geval_py.scoring.kernel import native, reference
@@ -18,11 +19,7 @@ load_profile(NORMAL)
 # Threads of linear algebra would wait for each other, busily, while another worker tests: read when numpy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-LONGEST = {
-    "test_docs.py", "test_faults.py", "test_no_part_leaks.py", "test_report_browser.py", "test_report_page.py",
-    "test_rescoring.py", "test_season.py", "test_server_faults.py", "test_site.py",
-    "test_site_browser.py", "test_state_machine.py", "test_workflows.py",
-}  # fmt: skip
+pytest_plugins = ["processor_time"]
 KERNELS = {"python": reference, "native": native}
 
 
@@ -33,13 +30,13 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("--long"):
         load_profile(LONG)
-        if config.option.markexpr == "not long":  # pyproject.toml's
-            config.option.markexpr = ""
 
 
-def pytest_collection_modifyitems(items):
-    """Begin with the files that take longest: at the end, each process would wait for the one that has such a file."""
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is marked long, unless it is asked for."""
+    if not config.getoption("--long"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 def pytest_collection_finish():
@@ -61,6 +58,14 @@ def terminal_that_can_do_all(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates_read_once():
+    """Each client of httpx would read all certificates anew, for 25 ms; no test needs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
+        yield
 
 
 @pytest.fixture
@@ -110,9 +115,9 @@ def open_address(browser):
 
 
 @pytest.fixture(scope="session")
-def warm():
+def fork_server():
     """A process that has all libraries loaded and forks children."""
-    server = Warm()
+    server = ForkServer()
     yield server
     server.close()
 
@@ -124,29 +129,3 @@ def without_last_words():
         patch.setattr(sys, "unraisablehook", lambda _: None)
         yield
         gc.collect()  # else they are said in whatever test comes later
-
-
-@pytest.fixture(scope="module")
-def here(without_last_words):
-    """A cluster of one worker in this process, which starts at once."""
-    import distributed
-
-    with (
-        distributed.LocalCluster(
-            n_workers=1,
-            threads_per_worker=2,
-            processes=False,
-            protocol="tcp",  # so that all is sent as between machines
-            dashboard_address=":0",
-            silence_logs=False,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
-@pytest.fixture(scope="module", params=[1, 3])
-def processes(request, without_last_words):
-    """A cluster of so many processes, for tests that may take long."""
-    with started(request.param) as client:
-        yield client

@@ -17,10 +17,10 @@ WARNING = ":1\n"
 
 
 @pytest.fixture
-def action(tmp_path, warm):
+def action(tmp_path, fork_server):
     """Run the step that checks, with some inputs; gives its status and standard output."""
     (tmp_path / "runner/geval-py").mkdir(parents=True)
-    (tmp_path / "runner/geval-py/bin").symlink_to(warm.bin)
+    (tmp_path / "runner/geval-py/bin").symlink_to(fork_server.bin)
     for name in ("dev-0", "test-A"):
         (tmp_path / "work" / name).mkdir(parents=True)
         (tmp_path / "work" / name / "in.tsv").write_text("x\n")
@@ -91,6 +91,7 @@ def test_a_challenge_that_is_none(action):
     assert action(challenge="nowhere")[0] == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_attached", [True, False])
 def test_the_wheel_of_the_release_is_installed_or_one_is_built(is_attached, tmp_path):
     """By pip itself: from a page as that of a release's files, or from the checkout of the action."""

@@ -68,9 +68,9 @@ WRITTEN_BY_HAND = [code for page in DOCS if page.name != "api.md" for code in co
 
 
 @pytest.fixture(scope="session")
-def runs_of(tmp_path_factory, warm):
+def runs_of(tmp_path_factory, fork_server):
     """Return what a page's examples print; a page is run once, by a command that is there at once."""
-    return functools.cache(lambda page: run_page(page, tmp_path_factory.mktemp("page"), warm.bin))
+    return functools.cache(lambda page: run_page(page, tmp_path_factory.mktemp("page"), fork_server.bin))
 
 
 FULL_PRECISION = re.compile(r"\b\d+\.\d{9,}(?:e-\d+)?\b")
@@ -82,6 +82,7 @@ EXAMPLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "index"), EXAMPLES)
 def test_an_example_prints_what_the_page_says(page, index, runs_of):
     """To the letter, but for the last digits of numbers in full precision, which numpy leaves to the processor."""
@@ -112,6 +113,7 @@ def test_each_table_stands_in_one_page(name):
     assert kept + sum(read(page).count(f"<!-- built: {name} -->\n") for page in PAGES) == 1
 
 
+@pytest.mark.slow
 def test_the_site_has_the_tables_that_are_not_kept():
     page = built(read(ROOT / "docs/options.md"))
     assert "<!-- built" not in page

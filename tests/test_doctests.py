@@ -6,7 +6,7 @@ import os
 import pkgutil
 
 import pytest
-from warm import MIGRATIONS, NOT_IMPORTED
+from fork_server import MIGRATIONS, NOT_IMPORTED
 
 import geval_py
 

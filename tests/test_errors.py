@@ -297,6 +297,7 @@ def named_arguments():
                 yield from (leaf.value for leaf in leaves if isinstance(leaf.value, str))
 
 
+@pytest.mark.slow
 def test_each_argument_that_an_error_names_is_one_in_python_and_an_option():
     called = [value for name in geval_py.__all__ if inspect.isfunction(value := getattr(geval_py, name))]
     called += [value for _, value in inspect.getmembers(geval_py.Evaluation, inspect.isfunction)]

@@ -11,6 +11,7 @@ HEAVY = (
     "numpy", "pandas", "pyarrow", "rapidfuzz", "sacrebleu", "scipy", "sqlalchemy", "tqdm", "urllib.request", "yaml",
 )  # fmt: skip
 GAZETTE = Path(__file__).parents[1] / "challenges" / "gazette"
+FILES = "-o out.tsv -e expected.tsv -m PerplexityHashed -p 2"
 
 
 def imported_by(words, folder):
@@ -25,7 +26,12 @@ def imported_by(words, folder):
 
 
 @pytest.mark.parametrize(
-    "words", ["--help", "--version", "-o out.tsv -e expected.tsv -m PerplexityHashed -p 2", "-t dev-0", "check"]
+    "words",
+    [
+        *(pytest.param(words, marks=pytest.mark.long) for words in ("--help", "--version", FILES)),
+        "-t dev-0",
+        "check",
+    ],
 )
 def test_imports_nothing_heavy(words, tmp_path):
     (tmp_path / "config.txt").write_text("--metric LogLossHashed --metric PerplexityHashed --precision 4\n")
@@ -64,7 +70,10 @@ NEEDED = {
 }
 
 
-@pytest.mark.parametrize("metric", NEEDED)
+@pytest.mark.parametrize(
+    "metric",
+    [pytest.param(name, marks=() if name in ("BLEU", "WER", "Macro-F1") else pytest.mark.long) for name in NEEDED],
+)
 def test_a_metric_imports_its_libraries_alone(metric, tmp_path):
     for name in ("out.tsv", "expected.tsv"):
         (tmp_path / name).write_text("O\nO\n" if metric == "BIO-F1" else "1\n0\n")

@@ -10,7 +10,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-from warm import NOT_IMPORTED
+from fork_server import NOT_IMPORTED
 
 LAYERS = (  # layers in one tuple do not import each other
     ("version", "text", "values"),

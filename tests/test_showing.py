@@ -183,6 +183,7 @@ def test_text_of_strangers_does_no_harm(tmp_path):
     assert all("\x1b" not in repr(value) for value in [*shown[1:], geval_py.Challenge.open(tmp_path)["dev-0"]])
 
 
+@pytest.mark.long
 def test_the_notebook_runs(monkeypatch):
     """Without Jupyter: its cells, one after the other."""
     monkeypatch.chdir(NOTEBOOK.parent)

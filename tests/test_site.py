@@ -126,6 +126,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.long
 def test_what_is_broken_fails_the_build(tmp_path):
     pages = "\n\n".join(["# Index", "```{toctree}\npage\nmissing\n```", *BROKEN])
     (tmp_path / "index.md").write_text(pages)
@@ -164,12 +165,14 @@ def served(folder):
         server.shutdown()
 
 
+@pytest.mark.long
 def test_the_site_describes_each_public_name(site):
     described = re.findall(r'id="geval_py\.(\w+)"', read(site / "api.html"))
     described += re.findall(r'id="module-geval_py\.(\w+)"', read(site / "api.html"))
     assert set(geval_py.__all__) - {"__version__"} <= set(described)
 
 
+@pytest.mark.long
 def test_each_page_is_described_by_its_first_sentence(site):
     descriptions = {
         path.stem: re.findall('<meta name="description" content="(.+?)">', read(path)) for path in site.glob("*.html")

@@ -15,11 +15,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from fork_server import ForkedChild
 from processes import is_alive
 from samples import submission_in, without_limits, write_challenge
 from sqlalchemy import Engine, event, inspect
 from story import Jobs, run_here
-from warm import WarmChild
 
 from geval_py.board.database import migrations
 from geval_py.board.database.store import DATABASE_VARIABLE, engine_at
@@ -42,7 +42,8 @@ class Cluster:
 
     def __init__(self, *, is_durable=False):
         self._fsync = "on" if is_durable else "off"
-        self.folder = tempfile.mkdtemp(prefix="geval-pg-", dir="/tmp")  # short: a socket's path has 107 bytes at most
+        place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"  # in memory, to be made and deleted at once
+        self.folder = tempfile.mkdtemp(prefix="geval-pg-", dir=place)  # short: a socket's path has 107 bytes at most
         self.user = None
         if os.getuid() == 0:
             names = {user.pw_name for user in pwd.getpwall()}
@@ -103,11 +104,11 @@ def jobs_here():
 
 
 @pytest.fixture(scope="module")
-def children(warm):
-    """In the modules that ask for it, jobs are run by children, as they are for users; these are the warm server's."""
+def children(fork_server):
+    """In the modules that ask for it, jobs are run by children, as they are for users; these are the fork server's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "run_in_sandbox", RUN)
-        patch.setattr(sandbox, "start_child", lambda place: WarmChild(warm.address, place))
+        patch.setattr(sandbox, "start_child", lambda place: ForkedChild(fork_server.address, place))
         yield
 
 

@@ -21,13 +21,21 @@ def new_season(folder, *, days, answers=1):
     return Season(board, folder, belief, days=days)
 
 
-@pytest.mark.parametrize(("attack", "more", "ladder", "lines"), [
-    (attackers.by_variants, {}, False, 20), (attackers.by_variants, {"intervals": True}, False, 5),
-    (attackers.by_spaced_masses, {"most": 6}, False, 2), (attackers.by_descent, {"steps": 6}, True, 2),
+QUICK = [
+    (attackers.by_variants, {}, False, 20), (attackers.by_descent, {"steps": 6}, True, 2),
+    (attackers.by_rejection, {"most": 1}, False, 1),
+]  # fmt: skip
+OTHERS = [
+    (attackers.by_variants, {"intervals": True}, False, 5), (attackers.by_spaced_masses, {"most": 6}, False, 2),
     (attackers.beyond_the_clip, {"steps": 6}, True, 2), (attackers.by_infinity, {"most": 1}, False, 1),
     (attackers.by_places, {"most": 1}, False, 1), (attackers.by_ranges, {"most": 1}, False, 1),
-    (attackers.by_rejection, {"most": 1}, False, 1), (attackers.by_parameters, {}, False, 5),
-])  # fmt: skip
+    (attackers.by_parameters, {}, False, 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attack", "more", "ladder", "lines"), [*QUICK, *(pytest.param(*row, marks=pytest.mark.long) for row in OTHERS)]
+)
 def test_an_attack_reads_answers_without_a_defence_and_none_by_default(
     attack, more, ladder, lines, tmp_path, monkeypatch, capsys
 ):

@@ -44,9 +44,9 @@ def start(*words, command=(sys.executable, "-I", "-c", RUN)):
 
 
 @pytest.fixture
-def start_warm(warm):
+def start_forked(fork_server):
     """Return a function that starts the command in a process of its own, with all imported before."""
-    return functools.partial(start, command=(warm.bin / "geval",))
+    return functools.partial(start, command=(fork_server.bin / "geval",))
 
 
 class Killing:
@@ -170,17 +170,17 @@ def add_at_once(start, board, submissions_of):
     assert len(standings(opened, now=status_now()).entries) == len(names)
 
 
-def test_two_processes_add_at_once(start_warm, board, submission):
+def test_two_processes_add_at_once(start_forked, board, submission):
     one, other, shared = (submission(name, 0.3, seed=n) for n, name in enumerate(["one", "other", "shared"]))
-    add_at_once(start_warm, board, [[one, shared], [other, shared]])
+    add_at_once(start_forked, board, [[one, shared], [other, shared]])
 
 
 @ON_BOTH
-def test_a_quota_holds_for_processes_that_add_at_once(start_warm, board, submission):
+def test_a_quota_holds_for_processes_that_add_at_once(start_forked, board, submission):
     path = Path(board.folder) / "board.yaml"
     path.write_text(path.read_text().replace("submissions_a_day: 0", "submissions_a_day: 1"))
     running = [
-        start_warm("board", "add", board.folder, submission(f"ann{number}", seed=number), "--submitter", "Ann")
+        start_forked("board", "add", board.folder, submission(f"ann{number}", seed=number), "--submitter", "Ann")
         for number in range(3)
     ]
     said = [process.communicate()[1] for process in running]

@@ -34,7 +34,7 @@ from geval_py.board.people.store import accounts_of
 from geval_py.board.server import queue, uploads
 from geval_py.board.server.worker import Worker
 
-QUICK_STEPS, LONG_STEPS = 200, 100_000  # on each database
+QUICK_STEPS, LONG_STEPS = 60, 100_000  # on each database
 TEAMS = ("ann", "Ann", "bob", "eve")
 CONTENTS, SOME, ANY = st.integers(0, 26), st.sampled_from(TEAMS), st.integers(0, 99)
 FORMS = st.sampled_from(["folder"] * 5 + ["archive"] * 3)

@@ -168,8 +168,8 @@ class Runner:
 
 
 @pytest.fixture
-def runner(tmp_path, warm):
-    return Runner(tmp_path, warm.bin)
+def runner(tmp_path, fork_server):
+    return Runner(tmp_path, fork_server.bin)
 
 
 @pytest.mark.parametrize(("path", "status"), [

@@ -69,7 +69,13 @@ def misspellings():
     return [problem for problem in check(".").problems if problem.rule.code == "W302"]
 
 
-@pytest.mark.parametrize(("spell", "name", "pair"), SPELLINGS.values(), ids=SPELLINGS)
+@pytest.mark.parametrize(
+    ("spell", "name", "pair"),
+    [
+        pytest.param(*row, id=name, marks=pytest.mark.long if n % 3 else ())
+        for n, (name, row) in enumerate(SPELLINGS.items())
+    ],
+)
 def test_a_spelling_is_named_by_the_check_and_with_the_score(spell, name, pair, submission, capsys):
     submission(spell)
     (problem,) = misspellings()

@@ -95,6 +95,7 @@ def test_make_validate_and_leaks(here, geval):
     assert geval("-t", "dev-0", "--expected-directory", "c", "--out-directory", "c")[0] == 1  # no output yet
 
 
+@pytest.mark.slow
 def test_a_challenge_of_the_gazettes_text_and_its_baselines(here, geval):
     """It is valid, gives nothing away but that it is small, and every baseline is a well-formed submission to it."""
     blocks = (GAZETTE / "gazette.txt").read_text(encoding="utf-8").strip("\n").split("\n\n")
@@ -208,6 +209,7 @@ def gazette(here):
     return "gazette"
 
 
+@pytest.mark.slow
 def test_the_gazette_says_that_its_answers_are_no_secret(here, gazette, geval):
     status, out, _ = geval("challenge", "leaks", gazette, "--ignore", "W410")
     assert (status, out.splitlines()[1]) == (1, "  E401 answers-in-public (error)")

@@ -23,6 +23,7 @@ def test_the_default_is_written_into_the_folder_of_the_test(geval, folder):
     assert len(OUTPUT.read_text().splitlines()[0].split()) == 301
 
 
+@pytest.mark.slow
 def test_a_baseline_of_both_contexts_says_that_it_has_one(geval):
     header = Path("in-header.tsv")
     header.write_text(header.read_text().replace("RightContext", "copyright"))

@@ -453,6 +453,7 @@ def outputs(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_bash_completes(outputs, geval):
     """What bash offers for the last word of each line, in a folder with a test set of some outputs."""
     script = geval("completion", "bash")[1] + "COMP_WORDBREAKS=$' \\t\\n\"\\'><=;|&(:'\n"

@@ -98,6 +98,7 @@ def json_lines(value, **_):
     return (json.dumps(dict(zip(names, map(str, row), strict=True))) + "\n" for row in records.rows)
 
 
+@pytest.mark.slow  # most of all the leaks
 @pytest.mark.parametrize("line", [line for lines in LINES.values() for line in lines], ids=" ".join)
 def test_a_format_more_takes_one_entry(line, here, geval, monkeypatch):
     monkeypatch.setattr(Tabular, "jsonl", json_lines, raising=False)
@@ -247,6 +248,7 @@ def test_latex_compiles(kind, here, geval, tmp_path):
     assert (tmp_path / "page.pdf").exists()
 
 
+@pytest.mark.slow
 def test_names_of_ones_own_in_other_commands(here, geval):
     """Here too they are for people alone; the mixture's sentences have them as well."""
     for words in (["luck", "-t", "dev-0", "--seeds", "2"], ["mix", "-t", "dev-0", "bigram", "unigram", "--force"]):

@@ -93,7 +93,9 @@ def interrupt(process):
     return usage.ru_utime + usage.ru_stime - before
 
 
-@pytest.mark.parametrize("words", COMMANDS)
+@pytest.mark.parametrize(
+    "words", [pytest.param(words, marks=pytest.mark.long if n % 3 else ()) for n, words in enumerate(COMMANDS)]
+)
 def test_a_long_command_shows_a_bar_and_is_interrupted(words, large):
     """At once, here; nothing is there that is written in part."""
     before = {path.name for path in large.rglob("*")}
@@ -134,6 +136,7 @@ def write_texts(folder, lines, words):
         (folder / name).write_text("".join(" ".join(row) + "\n" for row in changed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metric", "lines", "words"), [("TER", 10_000, 30), ("chrF", 30_000, 30), ("CER", 1, 100_000)]
 )
@@ -149,6 +152,7 @@ def test_a_slow_metric_is_interrupted(metric, lines, words, tmp_path):
     assert seconds < 3  # where the rest of the work takes 4 to 16
 
 
+@pytest.mark.slow
 def test_a_bar_is_cleared_before_results(large):
     process, reader = on_terminal(
         [sys.executable, "-c", PROGRAM, "calibration", "-t", "dev-0", "-o", "bigram"], large
@@ -190,6 +194,7 @@ def test_a_note_on_a_long_line(metric, words, notes, tmp_path, geval):
     assert (status, err) == (0, "".join(f"geval: note: {note}\n" for note in notes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [16_000, 15_999])
 def test_a_note_on_the_memory_of_ter_comes_before_its_work(words, tmp_path):
     for name in ("expected.tsv", "out.tsv"):

@@ -25,6 +25,7 @@ def challenge(tmp_path, monkeypatch):
 COMMANDS = {"sorted lines": ["-t", "dev-0", "-l", "-s", "--output", "lines.txt"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_texts_are_not_held(words, challenge, geval, monkeypatch):
     monkeypatch.setattr(files, "MAX_KEPT_BYTES", 1 << 20)

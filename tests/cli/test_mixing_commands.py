@@ -54,6 +54,7 @@ def test_no_note_without_a_file_that_names_the_test_set(gazette, geval, kept):
     assert geval("-t", "dev-0", "-o", "out-mix=bigram.tsv") == (0, "174.60\n", "")
 
 
+@pytest.mark.slow
 def test_tune(gazette, geval):
     before = sorted(gazette.rglob("*"))
     assert geval(*WORDS) == (0, TABLE, APPLY)
@@ -104,6 +105,7 @@ def test_tune_as_json(gazette, geval):
     assert (document["words"], document["bins"], document["taken"]) == (974, 1, True)
 
 
+@pytest.mark.slow
 def test_the_compression_is_kept(gazette, geval):
     path = gazette / "dev-0/out-model=unigram.tsv"
     with gzip.open(f"{path}.gz", "wb") as file:
@@ -114,6 +116,7 @@ def test_the_compression_is_kept(gazette, geval):
     assert len(gzip.open(f"dev-0/{MIXED}.tsv.gz").read().splitlines()) == 212
 
 
+@pytest.mark.slow
 def test_nothing_is_written_over(gazette, geval):
     geval(*WORDS, "--apply", "dev-0")
     path = gazette / f"dev-0/{MIXED}.tsv"
@@ -229,6 +232,7 @@ def test_what_is_not_surely_better_is_mixed_only_by_force(gazette, geval):
     assert json.loads(geval(*words, "--force", "--format", "json")[1])["written"] == [name]
 
 
+@pytest.mark.slow
 def test_without_names_mixed_outputs_are_left_out(gazette, geval):
     apply = ["--apply", "dev-0", "--force"]
     assert geval(*MIX, *apply)[0] == 0

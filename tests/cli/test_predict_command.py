@@ -72,6 +72,7 @@ def test_an_output_is_written_and_scored(here, geval, address):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_right_context_and_candidates_have_their_place_in_the_name(here, geval, address):
     words = ("--words", "6", "--right-tokens", "5", "--candidates", "3")
     status, out, _ = geval("predict", "-t", "dev-0", "--model", address, *words)
@@ -83,6 +84,7 @@ def test_right_context_and_candidates_have_their_place_in_the_name(here, geval, 
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_challenge_needs_no_train(here, geval, address):
     for file in (here / "train").iterdir():
         file.unlink()
@@ -124,6 +126,7 @@ def test_contexts_without_spaces_are_noted(here, geval, address):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_part_is_done_and_the_rest_later(here, geval, address):
     command = ("predict", "-t", "dev-0", "--model", address, "--words", "6")
     assert geval(*command, "--limit", "2")[1] == "2 of 6 items are done. Run the same command again to continue.\n"
@@ -245,6 +248,7 @@ def test_an_address_without_a_model(here, geval):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_leaves_what_is_done(here, geval, monkeypatch):
     monkeypatch.setattr(served_models, "TRIES", 2)
     port = free_port()
@@ -260,6 +264,7 @@ def test_a_server_that_fails_leaves_what_is_done(here, geval, monkeypatch):
         assert geval(*command)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_goes_on_to_the_same_bytes(here, geval):
     port = free_port()
     command = ["predict", "-t", "dev-0", "--model", f"openai:http://127.0.0.1:{port}/v1#letters", "--words", "6"]
@@ -283,6 +288,7 @@ def test_a_process_that_is_killed_goes_on_to_the_same_bytes(here, geval):
     assert not journal.exists()
 
 
+@pytest.mark.slow
 def test_force_goes_on_with_its_own_work(here, geval, address):
     """Killed with --force, the same command does not begin anew."""
     command = ("predict", "-t", "dev-0", "--model", address, "--words", "6")

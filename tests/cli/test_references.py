@@ -36,6 +36,7 @@ def challenge(tmp_path, monkeypatch):
 SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30) | st.none()), max_size=6)
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(st.text(max_size=25), SPANS)
 def test_a_reference_is_a_set_of_positions(text, spans):

@@ -73,6 +73,7 @@ def test_losses_that_are_all_infinite(geval, tmp_path):
     assert geval("report", *words, "--html", html) == (0, f"wrote `{html}`: out.tsv, {tmp_path}/expected.tsv\n", note)
 
 
+@pytest.mark.slow
 def test_the_page_is_report_html_unless_another_is_named(geval, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page, words = tmp_path / "report.html", (*WORDS, "-o", "bigram")

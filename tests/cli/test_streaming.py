@@ -56,6 +56,7 @@ def wide(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [name if name in ("lines", "differences") else pytest.param(name, marks=pytest.mark.long) for name in MODES],

@@ -28,21 +28,22 @@ GAZETTE = Path(__file__).parents[2] / "challenges/gazette"
 GOOD = "the:0.06 of:0.03 :0.91\n" * 123
 
 
-def start(*words, **more):
-    return subprocess.Popen(
-        [sys.executable, "-I", "-c", RUN, *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **more,
-    )
+def start(*words):
+    command = [sys.executable, "-I", "-c", RUN, *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def run(*words, status=0, **variables):
-    process = start(*words, env=os.environ | variables)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == status, err
-    return out, err
+@pytest.fixture(scope="module")
+def run(fork_server):
+    """Run the command in a process of its own, which has all imported; gives standard output and standard error."""
+
+    def run_forked(*words, status=0, **variables):
+        command = [fork_server.bin / "geval", *map(str, words)]
+        done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, timeout=60)
+        assert done.returncode == status, done.stderr
+        return done.stdout, done.stderr
+
+    return run_forked
 
 
 def wait_for(url):
@@ -58,7 +59,8 @@ def wait_for(url):
 class Board:
     """A board that is served by processes of its own."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, run):
+        self.run = run
         shutil.copytree(GAZETTE, folder / "gazette")
         (folder / "hidden/test-A").mkdir(parents=True)
         (folder / "gazette/test-A/expected.tsv").rename(folder / "hidden/test-A/expected.tsv")
@@ -76,19 +78,19 @@ class Board:
         return process
 
     def token(self, name):
-        link = run("board", "invite", self.folder, name, "--url", self.address)[0].strip()
+        link = self.run("board", "invite", self.folder, name, "--url", self.address)[0].strip()
         assert re.fullmatch(rf"{self.address}/invitation/[\w-]{{43}}", link)
         request = Request(link, method="POST", headers={"Origin": self.address})
         with pytest.raises(HTTPError) as answer:  # a redirection, which is not followed
             build_opener(_NoRedirect).open(request, timeout=20)
         with answer.value as found:
             assert (found.code, found.headers["Server"]) == (303, None)
-        return run("board", "token", self.folder, name)[0].strip()
+        return self.run("board", "token", self.folder, name)[0].strip()
 
 
 @pytest.fixture(scope="module")
-def board(tmp_path_factory):
-    board = Board(tmp_path_factory.mktemp("served"))
+def board(tmp_path_factory, run):
+    board = Board(tmp_path_factory.mktemp("served"), run)
     yield board
     board.process.terminate()
     board.process.communicate(timeout=20)
@@ -99,7 +101,8 @@ def token(board):
     return board.token("anna")
 
 
-def test_an_output_is_sent_to_one_of_several_boards(tmp_path):
+@pytest.mark.slow
+def test_an_output_is_sent_to_one_of_several_boards(run, tmp_path):
     boards = tmp_path / "boards"
     boards.mkdir(0o700)
     for name in ("gap", "bible"):
@@ -139,7 +142,8 @@ def output_in(folder, text=GOOD):
     return folder / "test-A/out.tsv"
 
 
-def test_an_output_is_sent_and_scored(board, token, tmp_path):
+@pytest.mark.slow
+def test_an_output_is_sent_and_scored(run, board, token, tmp_path):
     out, err = run("submit", output_in(tmp_path), "--board", board.address, GEVAL_BOARD_TOKEN=token)
     code = out.splitlines()[2][:12]
     assert re.fullmatch(
@@ -166,7 +170,7 @@ def wait_for_text(board, text):
     return page
 
 
-def test_a_receipt_is_printed(board, token, tmp_path):
+def test_a_receipt_is_printed(run, board, token, tmp_path):
     path = output_in(tmp_path, GOOD.replace("0.06", "0.05").replace("0.91", "0.92"))
     out, _ = run("submit", path, "--board", board.address, "--no-wait", GEVAL_BOARD_TOKEN=token)
     key = OKPKey.import_key(json.loads(wait_for(f"{board.address}/receipt-key")))
@@ -175,7 +179,8 @@ def test_a_receipt_is_printed(board, token, tmp_path):
     assert sent == {"submitter": "anna", "file": "out.tsv", "test": "test-A", "bytes": len(path.read_text())}
 
 
-def test_a_trial_of_a_folder_with_a_problem_and_of_an_output_without(board, token, tmp_path):
+@pytest.mark.slow
+def test_a_trial_of_a_folder_with_a_problem_and_of_an_output_without(run, board, token, tmp_path):
     output_in(tmp_path, GOOD.replace("0.91", "0,91", 1))
     (tmp_path / "secret.txt").write_text("not to be sent")
     out, _ = run("submit", tmp_path, "--board", board.address, "--trial", status=1, GEVAL_BOARD_TOKEN=token)
@@ -191,7 +196,8 @@ def test_a_trial_of_a_folder_with_a_problem_and_of_an_output_without(board, toke
     assert left.startswith("  left     ")
 
 
-def test_an_output_with_errors_is_not_sent(board, token, tmp_path):
+@pytest.mark.slow
+def test_an_output_with_errors_is_not_sent(run, board, token, tmp_path):
     path = output_in(tmp_path, GOOD.replace("0.91", "0,91", 2))
     for words in ([path], [path, "--no-wait"], [tmp_path]):
         out, err = run("submit", *words, "--board", board.address, status=1, GEVAL_BOARD_TOKEN=token)
@@ -235,7 +241,7 @@ def test_a_file_that_is_not_named_as_an_output_is_not_sent(geval, tmp_path, monk
     assert geval("submit", *words) == (2, "", message)
 
 
-def test_a_board_that_is_not_there(tmp_path):
+def test_a_board_that_is_not_there(run, tmp_path):
     address = f"http://127.0.0.1:{free_port()}"
     _, err = run("submit", output_in(tmp_path), "--board", address, status=1, GEVAL_BOARD_TOKEN="x")
     assert err == (
@@ -326,7 +332,7 @@ def test_an_archive_is_written_to_be_uploaded(geval, tmp_path, monkeypatch):
     )
 
 
-def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(board, token, tmp_path):
+def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(run, board, token, tmp_path):
     path = output_in(tmp_path, GOOD.replace("0.06", "0.04").replace("0.91", "0.93"))
     out, _ = run("submit", path, "--board", board.address, "--no-wait", GEVAL_BOARD_TOKEN=token)
     board.process.send_signal(signal.SIGKILL)
@@ -340,7 +346,8 @@ def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(board, token, 
 # Accounts
 
 
-def test_a_list_of_people_is_invited(board, tmp_path):
+@pytest.mark.slow
+def test_a_list_of_people_is_invited(run, board, tmp_path):
     (tmp_path / "people.csv").write_text("name,team\nBob Smith,Team 7\ncyd,\n")
     out, _ = run(
         "board", "invite", board.folder, "--list", tmp_path / "people.csv", "--url", "https://board.example.org/"
@@ -375,7 +382,8 @@ def test_a_link_needs_an_address(geval, board):
     assert geval("board", "invite", str(board.folder), "eve") == (2, "", message)
 
 
-def test_a_closed_account_cannot_submit(board, tmp_path):
+@pytest.mark.slow
+def test_a_closed_account_cannot_submit(run, board, tmp_path):
     token = board.token("dora")
     run("board", "close", board.folder, "Dora")
     _, err = run("submit", output_in(tmp_path), "--board", board.address, status=1, GEVAL_BOARD_TOKEN=token)
@@ -384,5 +392,6 @@ def test_a_closed_account_cannot_submit(board, tmp_path):
     assert err == "geval: there is no account `dora`\n"
 
 
-def test_work_ends_when_nothing_waits(board):
+@pytest.mark.slow
+def test_work_ends_when_nothing_waits(run, board):
     assert run("board", "work", board.folder, "--once") == ("", "geval: note: 0 jobs done\n")

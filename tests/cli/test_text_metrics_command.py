@@ -179,6 +179,7 @@ def test_a_line_that_a_tokenizer_broke(said, geval):
     assert "(the line is shown as the flags `--tokenizer 13a` left it)" in err
 
 
+@pytest.mark.slow
 def test_threads_change_nothing(challenge, geval):
     """Of several blocks, whose lines are long since tokens take time."""
     long = "long" * 250

@@ -126,6 +126,7 @@ def test_weights_depend_on_how_sure_a_line_is_where_that_is_better(tmp_path, mon
     assert improve(evaluation).held_out > 1.05 * mixture.held_out
 
 
+@pytest.mark.slow
 def test_of_many_lines_some_are_enough(tmp_path, monkeypatch):
     output, answers, train = sure_and_unsure(np.random.default_rng(1), 4000)
     (evaluation,) = write(tmp_path, [output], answers, train)
@@ -159,6 +160,7 @@ LINES = st.one_of(ENTRIES, ENTRIES, LOGARITHMS)
 ANSWERS = st.sampled_from(["the", "of", "cat", "dog", "ka:lo", "ą", "unlisted"])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore:.*lines is infinite", "ignore:.*no guess at all would be better", "ignore:.*a little worse"
 )
@@ -214,6 +216,7 @@ def test_no_other_line_gets_an_infinite_loss(tmp_path):
     assert evaluate(tmp_path, "dev-0", output=written).score <= 1024 / 1e-6 * 1.01
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*a little worse")
 def test_lines_of_many_words_are_written_as_vectors(tmp_path):
     """Lines of 1,500 long words take more room than the masses of 1,024 buckets."""

@@ -96,6 +96,7 @@ def test_p_and_the_interval_of_a_ratio_agree():
 # Both
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(st.lists(st.floats(0, 50), min_size=1, max_size=30), st.integers(0, 2**32), st.sampled_from([1, 10, 99]))
 def test_a_system_against_itself(losses, seed, samples):

@@ -77,6 +77,7 @@ def test_many_equal_lines_leave_welchs_t_test():
     assert compared_losses(losses).p_value == pytest.approx(greater, rel=1e-6) != lesser
 
 
+@pytest.mark.slow
 def test_the_level_of_few_simulations():
     level, covered = share_rejected(150, 3, 200, 0.02)
     assert level <= 0.1

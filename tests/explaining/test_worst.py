@@ -111,6 +111,7 @@ SCORE = st.one_of(
 SCORED = st.tuples(st.tuples(COLUMNS, WORDS, WORDS), SCORE)
 
 
+@pytest.mark.slow
 @settings(PROPERTY, max_examples=examples(150))
 @given(
     scored=st.lists(SCORED, max_size=9),
@@ -140,6 +141,7 @@ def test_features_are_ranked_as_the_specification_says(
     assert found.columns["p"].tolist() == pytest.approx([row[3] for row in want], rel=1e-9)
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(scored=st.lists(SCORED, max_size=9), at_once=st.integers(1, 4), of_sums=st.integers(1, 5))
 def test_parts_make_no_difference(scored, at_once, of_sums):
@@ -158,6 +160,7 @@ def test_parts_make_no_difference(scored, at_once, of_sums):
     )
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(
     st.lists(st.text().map(lambda text: text.replace("\n", "")) | st.text("aB9.(ą: \t\u00a0", max_size=9), max_size=5)
@@ -254,6 +257,7 @@ def tied_p(name, items, scores):
     return scipy.stats.mannwhitneyu(on, off, alternative="greater", method="asymptotic", use_continuity=False).pvalue
 
 
+@pytest.mark.slow
 def test_rare_tokens_of_very_many_lines_are_left_out(tmp_path, monkeypatch, geval):
     """Of 200,001 lines, a feature is on five; the rarest are counted before they are numbered."""
     monkeypatch.chdir(tmp_path)

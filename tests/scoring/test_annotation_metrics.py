@@ -234,6 +234,7 @@ def test_nothing_is_compared_where_all_that_is_given_overlaps():
     assert score("FLC-F1", [many(9000, "a:1")], [many(9000, "a:0-9")]) == 0
 
 
+@pytest.mark.slow
 def test_many_items_that_hardly_overlap_are_scored():
     outputs, expected = many(3000, "a:{0}0-{0}9"), many(3000, "a:{0}5-{0}9")
     assert score("Soft-F1", [outputs], [expected]) == pytest.approx(0.5)
@@ -242,6 +243,7 @@ def test_many_items_that_hardly_overlap_are_scored():
     assert score("ClippEU", [squares], [many(3000, "{0}0,{0}0,{0}9,{0}9/1")]) == 1
 
 
+@pytest.mark.slow
 def test_one_annotation_of_many_spans_is_scored():
     spans = ",".join(str(3 * n) for n in range(20_000))
     assert score("FLC-F1", [many(20_000, "a:{0}0-{0}9")], [f"a:{spans}"]) == pytest.approx(0.2 / 1.1)

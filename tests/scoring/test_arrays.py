@@ -686,6 +686,7 @@ def test_batches_are_written_as_one_array(tmp_path, how):
     assert (tmp_path / "out.tsv").read_text("utf-8") == wanted
 
 
+@pytest.mark.slow
 def test_a_batch_is_written_before_the_next_is_made(tmp_path):
     """The memory is that of a batch, not of the file."""
     values, words = np.full((500, 1000), 1e-3), [f"w{n}" for n in range(1000)]

@@ -139,6 +139,7 @@ def test_numbers_have_all_digits_and_no_apostrophe(value, cell):
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(st.lists(st.tuples(TEXT, TEXT), max_size=3))
 def test_no_text_leaves_its_cell(rows):

@@ -254,7 +254,7 @@ def test_rejections_come_back_from_the_child(look):
     assert (result.state, result.reason, result.parcel) == ("rejected", reason, None)
 
 
-@pytest.mark.parametrize("ending", ["tar", "tar.xz"])
+@pytest.mark.parametrize("ending", [pytest.param("tar", marks=pytest.mark.long), "tar.xz"])
 def test_a_header_that_needs_more_memory_than_there_is(place, settings, tmp_path, ending):
     """tarfile reads the header of a long name whole, however long it is."""
     header = tarfile.TarInfo("././@LongLink")

@@ -153,6 +153,7 @@ def test_another_version(ranked, monkeypatch):
     assert (count(ranked, evaluations), status_of(ranked, NOW).outdated) == (8, {})
 
 
+@pytest.mark.slow
 def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     words = words_of("test-A")
     write_answers(tmp_path, words[:-1])
@@ -269,6 +270,7 @@ def name_it(board, tmp_path):
     return replace(board, settings=replace(board.settings, tests=tests))
 
 
+@pytest.mark.slow
 def test_outputs_of_a_test_that_comes_later_are_kept_and_scored(with_later_test, submission, tmp_path):
     codes = [
         add(with_later_test, str(submission(name, skill, tests=tests)), now=NOW).code
@@ -302,6 +304,7 @@ def kept(board, table):
         return connection.execute(select(table).order_by(*table.primary_key)).all()
 
 
+@pytest.mark.slow
 def test_a_malformed_output_of_a_test_that_comes_later_is_left_out(with_later_test, submission, tmp_path):
     """It takes no place away that was won on the first one, and is not looked into again and again."""
     source = submission("ann", tests=("test-A", LATER_TEST))

@@ -263,6 +263,7 @@ def test_nobody_is_called_as_the_audit_log_calls_the_organiser(served, invite, n
     assert (answer.status_code, reason in answer.text) == (403, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["invitations", "tokens"])
 def test_an_account_makes_few_invitations_and_tokens_an_hour(served, what):
     anna = served.signed_in("anna")

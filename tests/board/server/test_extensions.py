@@ -17,6 +17,7 @@ def geval_now(served, geval, monkeypatch):
     return lambda *words: geval("board", words[0], served.board.folder, *words[1:])
 
 
+@pytest.mark.slow
 @ON_BOTH
 def test_a_team_gets_more_submissions_a_day(served, geval_now):
     set_keys(served.board, submissions_a_day=1)
@@ -38,6 +39,7 @@ def test_without_a_deadline_there_is_none_to_extend(served, geval_now):
     assert geval_now(*words) == (2, "", "geval: the board has no deadline that could be later\n")
 
 
+@pytest.mark.slow
 def test_a_team_gets_a_later_deadline(served, geval_now):
     set_keys(served.board, phases=PHASES)
     served.send("bob", output("test-A", 0.3))

@@ -28,6 +28,7 @@ def everything(served):
     return [served.rows(select(table)) for table in METADATA.tables.values()]
 
 
+@pytest.mark.slow
 @ON_BOTH
 def test_head_changes_nothing_anywhere(served):
     """Mail scanners send HEAD to links, which used up a class's invitations."""
@@ -169,6 +170,7 @@ def test_pages_of_a_board_for_members_are_for_them_alone(served):
     assert [stranger.get(path).status_code for path in ("/sign-in", "/static/board.css", "/healthz")] == [200] * 3
 
 
+@pytest.mark.slow
 def test_others_see_a_team_by_its_pseudonym(served, tmp_path, geval):
     served.send("anna kowalska", GOOD)
     folder = tmp_path / "scanned"
@@ -197,6 +199,7 @@ def test_others_see_a_team_by_its_pseudonym(served, tmp_path, geval):
     assert (any(name.encode() in one for one in files), any(b"kowalska" in one for one in files)) == (True, False)
 
 
+@pytest.mark.slow
 def test_several_teams_are_disqualified_at_once_or_none(served, geval):
     anna = served.signed_in("anna")
     for name in ("anna", "bob", "cid"):

@@ -83,6 +83,7 @@ def test_an_unchanged_page_is_not_sent_again(served):
     assert browser.get("/missing.html", headers={"If-None-Match": "*"}).status_code == 404
 
 
+@pytest.mark.slow
 def test_one_reads_the_changes_and_the_others_see_the_pages_before(served, monkeypatch):
     """But after a deadline all wait."""
     set_keys(served.board, phases=PHASES)

@@ -186,6 +186,7 @@ def test_two_owners_at_the_same_time_leave_no_contradiction(served):
             here.execute(update(accounts).values(owner=accounts.c.name != "bob"))
 
 
+@pytest.mark.slow
 def test_a_renamed_team_keeps_all_it_has(served, change):
     program = served.token("anna")
     program.put(OUT, GOOD)
@@ -310,6 +311,7 @@ def test_a_team_whose_owner_is_closed_has_another(served, geval):
     assert owners(served)[0] >= {"bob"}
 
 
+@pytest.mark.slow
 def test_grades_have_all_people_of_a_board(several, geval, monkeypatch):
     monkeypatch.setattr(boards, "now", several.clock)
     with several.server.boards[1].board().writing() as connection:

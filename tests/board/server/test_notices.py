@@ -58,6 +58,7 @@ def mailbox(unused_port):
     controller.stop()
 
 
+@pytest.mark.slow
 def test_mail_tells_what_became_of_an_upload_until_it_is_turned_off(served, mailbox):
     mail = {"host": "127.0.0.1", "port": mailbox.port, "sender": "board@example.org", "tls": False}
     set_server(served, {"mail": mail}, url="http://board.test")
@@ -258,6 +259,7 @@ def test_a_password_that_is_not_ascii_is_told_and_stops_nothing(served, unused_p
     assert len(box.letters) == 1
 
 
+@pytest.mark.slow
 def test_after_a_rescoring_those_whose_score_changed_are_told(served, mailbox):
     mail = {"host": "127.0.0.1", "port": mailbox.port, "sender": "board@example.org", "tls": False}
     for name, score in (("anna", 0.5), ("bob", 0.6)):

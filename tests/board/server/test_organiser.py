@@ -38,6 +38,7 @@ def withdrawal(served, code):
     return served.rows(select(submissions.c.withdrawal).where(submissions.c.code == code))[0]
 
 
+@pytest.mark.slow
 def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
     code = served.send("anna", GOOD)["code"]
     answers = [
@@ -160,6 +161,7 @@ def rows_of(page):
     return [re.sub("<.*?>", "", one) for one in re.findall("<th scope=.row..*?>(.*?)</th>", page.text)]
 
 
+@pytest.mark.slow
 def test_lists_are_searched_and_paged_people_in_natural_order(served, organiser):
     names = [f"team {number}" for number in range(1, 61)]
     with served.people() as people:
@@ -184,6 +186,7 @@ def test_lists_are_searched_and_paged_people_in_natural_order(served, organiser)
     assert len(lines) == 1 + 1 + 60
 
 
+@pytest.mark.slow
 def test_an_organiser_downloads_grades_and_extends_a_deadline(served, organiser):
     set_keys(served.board, phases="[{name: main, until: 2027-01-10T13:00:00Z}]")
     served.send("anna", GOOD)
@@ -230,6 +233,7 @@ def test_no_token_opens_the_organisers_page(served, organiser):
     assert organiser.post(f"{HOME}/announce", data={"text": "x"}, headers=token).status_code == 403
 
 
+@pytest.mark.slow
 def test_an_organiser_rescores(served, organiser, geval):
     served.send("anna", GOOD)
     answers = Path(served.board.settings.answers, "test-A", "expected.tsv")

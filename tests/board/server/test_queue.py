@@ -214,6 +214,7 @@ def test_an_upload_whose_workers_died_fails_and_costs_nothing(served):
     assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["command", "button"])
 def test_an_upload_that_failed_is_tried_again_with_its_arrival(served, geval, monkeypatch, way):
     program, (number,) = sent(served)
@@ -250,6 +251,7 @@ def test_a_submission_that_failed_is_tried_again_from_its_upload(served, geval, 
     assert count(served.board, submissions) == 1
 
 
+@pytest.mark.slow
 def test_the_contents_of_ten_failed_uploads_of_a_team_are_kept(served):
     for number in range(12):
         served.token("anna").put(OUT, output("test-A", 0.5, number))
@@ -278,6 +280,7 @@ worker.Worker(folder, at_once=4, clock=lambda: datetime.fromisoformat(moment)).r
 """
 
 
+@pytest.mark.slow
 def test_an_upload_that_ends_workers_fails_alone(served):
     """Not those that were held beside it when it ended a worker for the first time, nor those that are new."""
     served.token("anna").put("/upload/out-killer.tsv?test=test-A", output("test-A", 0.5))

@@ -19,7 +19,10 @@ GOOD = output("test-A", 0.5).encode()
 OUT = "/upload/out.tsv?test=test-A"
 
 
-@pytest.mark.parametrize(("proxies", "sender"), [([], HOST), (["--proxies", "127.0.0.0/8"], "203.0.113.9")])
+@pytest.mark.slow
+@pytest.mark.parametrize(("proxies", "sender"), [
+    ([], HOST), pytest.param(["--proxies", "127.0.0.0/8"], "203.0.113.9", marks=pytest.mark.long),
+])  # fmt: skip
 def test_the_address_of_a_sender_is_believed_of_declared_proxies_alone(sqlite_board, proxies, sender):
     with serving(sqlite_board, "--workers", 0, *proxies) as (port, process):
         headers = {"Authorization": "Bearer wrong", "X-Forwarded-For": "203.0.113.9"}
@@ -36,6 +39,7 @@ def test_a_wrong_proxy_is_an_error_of_the_command(sqlite_board):
     assert "argument --proxies: 'the proxy' does not appear to be an IPv4 or IPv6 network" in process.said
 
 
+@pytest.mark.long
 def test_an_upload_finishes_while_the_server_stops(sqlite_board):
     """It has thirty seconds for that; the worker waits, too."""
     secret = tokens(sqlite_board, ["anna"])[0]
@@ -82,6 +86,7 @@ def test_nobody_else_can_read_a_board_or_its_export(challenge, tmp_path, geval):
     assert mode(tmp_path / "site" / "index.html") == 0o644
 
 
+@pytest.mark.slow
 def test_a_folder_that_others_can_read_is_not_served(sqlite_board):
     os.chmod(sqlite_board.folder, 0o755)
     process = Process("serve", sqlite_board.folder, "--port", unused_port())

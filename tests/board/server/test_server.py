@@ -140,6 +140,7 @@ def row_of(page, number):
     return [" ".join(re.sub("<[^>]*>", " ", cell).split()) for cell in cells]
 
 
+@pytest.mark.slow
 def test_my_page_shows_scores_places_and_states(served):
     served.send("bob", output("test-A", 0.9))
     first, better = (served.send("anna", text)["number"] for text in (output("test-A", 0.3), GOOD))
@@ -153,6 +154,7 @@ def test_my_page_shows_scores_places_and_states(served):
     assert "What to do next: read" in served.signed_in("eve").get("/me").text
 
 
+@pytest.mark.slow
 def test_no_button_is_shown_that_would_be_refused(served):
     set_keys(
         served.board,

@@ -27,6 +27,7 @@ def drop(page, text):
     expect(page).to_have_url(re.compile("/me/uploads/[0-9a-f]{12}$"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("screen", "width", "scheme"), SCREENS, ids=[one[0] for one in SCREENS])
 def test_a_submitter_walks_through(served, address, open_address, screen, width, scheme):
     looked = []
@@ -77,6 +78,7 @@ def test_a_submitter_walks_through(served, address, open_address, screen, width,
     assert [url for url in page.asked if not url.startswith(address)] == []
 
 
+@pytest.mark.slow
 def test_it_works_without_scripts(served, address, browser, tmp_path):
     (tmp_path / "out.tsv").write_text(GOOD)
     context = browser.new_context(java_script_enabled=False)
@@ -95,6 +97,7 @@ def test_it_works_without_scripts(served, address, browser, tmp_path):
     context.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("screen", "width", "scheme"), SCREENS, ids=[one[0] for one in SCREENS])
 def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_address, screen, width, scheme):
     served.token("anna").put("/upload/out.tsv?test=test-A", GOOD)

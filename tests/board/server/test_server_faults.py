@@ -161,6 +161,7 @@ def test_a_killed_database_loses_nothing(postgresql, challenge, tmp_path, times)
     print(f"{times} kills, {len(senders.receipts)} receipts: {check_invariants(board, senders.receipts)}")
 
 
+@pytest.mark.slow
 @on_both_with("times", [50], quick=[])
 def test_a_connection_that_is_cut_leaves_nothing(board, times, tmp_path):
     """At any byte of the head, of the body or after it, by a close or a reset, with a length or in chunks."""
@@ -198,6 +199,7 @@ def test_a_connection_that_is_cut_leaves_nothing(board, times, tmp_path):
     print(f"{times} connections cut, {len(whole)} of them after the last byte, {found} of which were accepted")
 
 
+@pytest.mark.slow
 @on_both_with("times", [50], quick=[])
 def test_two_servers_on_one_database(board, times):
     """The same file at both at once is one upload, and a quota holds for both; one is killed meanwhile."""
@@ -263,6 +265,7 @@ def change(board, *statements):
 ON_DISK = ["the database", "temporary files"]  # what stands on the disk that is full
 
 
+@pytest.mark.slow
 @on_both_with("full", ON_DISK, quick=[])
 @pytest.mark.parametrize("times", [50])
 def test_a_full_disk_in_the_middle_of_an_upload(filling, full, small_disk, times):

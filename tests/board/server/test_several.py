@@ -125,6 +125,7 @@ def test_a_board_that_is_lost_before_the_first_visit_is_on_the_front_page(severa
         assert "BIBLE" in page
 
 
+@pytest.mark.slow
 def test_writers_on_a_locked_board_delay_no_other_board(several, unused_port):
     """All boards share the threads of the server, and a writer waits for another one for up to a minute."""
     host = f"http://127.0.0.1:{unused_port}"
@@ -149,6 +150,7 @@ def test_writers_on_a_locked_board_delay_no_other_board(several, unused_port):
         assert Counter(one.result() for one in sent) == {201: 5, 200: 40, 422: 45}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["board.yaml", "board.sqlite"])
 def test_a_board_that_cannot_be_used_does_not_stop_the_worker(several, broken):
     bob = several.signed_in("bob")
@@ -196,6 +198,7 @@ def test_the_front_page_lists_the_boards(several):
     assert Browser(several.app).get("/course/healthz").json() == {"status": "fine", "waiting": 0}
 
 
+@pytest.mark.slow
 def test_one_link_of_the_command_line_is_for_all_boards(several):
     browser = several.signed_in("anna", team="Team 7", email="anna@uni.example")
     for name in ("gap", "bible"):
@@ -299,6 +302,7 @@ def test_a_team_is_not_on_a_board_the_one_that_its_name_looks_like(several, subm
     assert olga.post("/course/bible/organiser/invite", data={"name": "anna", "team": "Team 7"}).status_code == 200
 
 
+@pytest.mark.slow
 def test_nothing_of_a_board_is_valid_on_another(several):
     """The number of an upload, the address of its receipt, a receipt's key, and a withdrawal."""
     anna, bob = several.signed_in("anna"), several.signed_in("bob")
@@ -343,6 +347,7 @@ def test_no_page_of_an_account_is_kept_or_shown_to_another(several):
     assert anna.get("/course/gap/me", headers={"If-None-Match": "*"}).status_code == 303
 
 
+@pytest.mark.slow
 def test_the_worker_serves_the_boards_in_turn(several):
     anna, bob = several.signed_in("anna"), several.signed_in("bob")
     for number, browser in ((1, anna), (2, bob), (3, anna), (4, bob)):

@@ -415,6 +415,7 @@ def test_hostile_archives_through_the_door(served, content, state, reason):
     assert served.work() == 0
 
 
+@pytest.mark.slow
 def test_an_upload_beyond_what_the_test_set_needs_is_not_checked(served, monkeypatch):
     """Sixty lines are expected: an output has at most 100 MB, and a thousand times its packed bytes."""
     packed = io.BytesIO()

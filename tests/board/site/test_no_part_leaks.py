@@ -109,6 +109,7 @@ def names_of_differences(one, other):
     return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ladder", ["true", pytest.param("false", marks=pytest.mark.long)])
 def test_no_byte_depends_on_a_private_answer_before_the_deadline(ladder, tmp_path, at):
     one = new_board(tmp_path / "one", ladder=ladder)
@@ -125,6 +126,7 @@ def test_no_byte_depends_on_a_private_answer_before_the_deadline(ladder, tmp_pat
     assert ("dev", "csv", "submitter") not in changed
 
 
+@pytest.mark.slow
 def test_a_corrected_private_answer_changes_no_byte_before_the_deadline(tmp_path, at):
     story = new_board(tmp_path)
     use(story)

@@ -49,6 +49,7 @@ def all_pages(site):
     return [*PAGES, one_submission(site, "scored"), one_submission(site, "rejected"), one_submitter(site)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("screen", "scheme"), [
     ("wide", "light"), ("narrow", "dark"), pytest.param("wide", "dark", marks=pytest.mark.long),
     pytest.param("narrow", "light", marks=pytest.mark.long),
@@ -83,6 +84,7 @@ def with_more_columns():
     return replace(view, standings=standings, metrics=metrics)
 
 
+@pytest.mark.slow
 def test_no_column_is_cut_off_with_two_more_metrics(open_address, tmp_path):
     write_site(str(tmp_path / "public"), site_views.made(with_more_columns()).items())
     page = open_address(f"{(tmp_path / 'public').as_uri()}/index.html", width=1280)
@@ -107,6 +109,7 @@ def site_with_phases(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("now", "text"), [
     ("2027-01-28T22:00:00Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (3 days left)"),
     ("2027-01-30T22:00:00Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (25 hours left)"),
@@ -130,6 +133,7 @@ def test_a_deadline_is_told_in_the_zone_of_the_reader(open_address, site_with_ph
     assert text in page.inner_text("main")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("screen", "scheme"), [("wide", "light"), pytest.param("narrow", "dark", marks=pytest.mark.long)]
 )
@@ -149,6 +153,7 @@ def column(page, name):
     return page.locator(f"table.board tbody tr:not([hidden]) .{name}").all_inner_texts()
 
 
+@pytest.mark.slow
 def test_sorting_by_keyboard(open_page):
     page = open_page("index.html")
     first = column(page, "score")
@@ -172,6 +177,7 @@ def test_sorting_by_keyboard(open_page):
     assert page.said == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2], ids=["ascending", "descending"])
 def test_what_has_no_value_stays_last(open_page, times):
     page = open_page("index.html")

@@ -1,4 +1,4 @@
-"""A process that has our libraries loaded and forks a child for each command: it is there at once.
+"""A fork server with all libraries imported, so that a command starts in milliseconds.
 
     commands, three descriptors -> server, which answers with the child's status -> child
 
@@ -51,11 +51,11 @@ sys.exit(status if status >= 0 else 128 - status)
 """
 
 
-class Warm:
+class ForkServer:
     """The server, as tests use it."""
 
     def __init__(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="warm-", dir="/tmp"))  # short, as the address of a socket must be
+        self.folder = Path(tempfile.mkdtemp(prefix="fork-", dir="/tmp"))  # short, as the address of a socket must be
         self.address = str(self.folder / "socket")
         self._server = subprocess.Popen([sys.executable, "-I", __file__, self.address])
         while not os.path.exists(self.address):
@@ -73,7 +73,7 @@ class Warm:
         shutil.rmtree(self.folder)
 
 
-class WarmChild:
+class ForkedChild:
     """A child of the sandbox, as its Popen; it is a child of the server at an address."""
 
     def __init__(self, address, place):
@@ -117,7 +117,7 @@ def serve(address):
         name = ".".join(["geval_py", *path.relative_to(folder).with_suffix("").parts]).removesuffix(".__init__")
         if name not in NOT_IMPORTED and not name.startswith(MIGRATIONS):
             importlib.import_module(name)
-    sandbox.start_child = functools.partial(WarmChild, address)
+    sandbox.start_child = functools.partial(ForkedChild, address)
     gc.collect()
     gc.set_threshold(100_000, 20, 100)
     gc.freeze()  # else a child's first collection visits all that was imported, and copies the pages it stands on
