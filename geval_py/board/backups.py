@@ -110,7 +110,7 @@ def _copy_rows(source: Connection, target: Engine, tables: MetaData) -> None:
     """
     if tables is schema.METADATA:
         store.create_tables(target)
-    with store.store_errors(target), target.begin() as connection:
+    with store.transaction(target) as connection:
         if tables is schema.METADATA:
             connection.execute(delete(schema.board))  # the row that every new database has
         else:

@@ -114,7 +114,7 @@ class World:
             folder.mkdir()
         self._patches = ExitStack()
         self._patches.enter_context(patch.object(store, "create_engine", pooled))
-        store._engine.cache_clear()
+        store.engine_at.cache_clear()
         self._make_template()
         self._make_pool()
         for database in (*databases, other or ""):
@@ -135,7 +135,7 @@ class World:
             if "://" in database:
                 store.engine_at(database).dispose()
         self._patches.close()
-        store._engine.cache_clear()
+        store.engine_at.cache_clear()
         self.crashes.close()
 
     def _make_template(self):

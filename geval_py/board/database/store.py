@@ -70,8 +70,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Read one state of the database, whatever others write meanwhile; raises StoreError."""
-        engine = self.engine
-        with store_errors(engine), engine.connect() as connection:
+        with transaction(self.engine) as connection:
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield connection
@@ -79,8 +78,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Run the block as one transaction, which is undone if the block raises an error; raises StoreError."""
-        engine = self.engine
-        with store_errors(engine), engine.connect() as connection:
+        with transaction(self.engine) as connection:
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("ROLLBACK")
                 connection.exec_driver_sql("PRAGMA busy_timeout = 1000")  # no signal is handled while SQLite waits
@@ -93,7 +91,6 @@ class Database:
             else:
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self.lock})")
             yield connection
-            connection.commit()
 
 
 @dataclass(frozen=True)
@@ -143,8 +140,9 @@ def place_of(folder: str, name: str) -> str:
     return name if "://" in name else os.path.abspath(os.path.join(folder, name))
 
 
+@lru_cache(maxsize=64)
 def engine_at(place: str) -> Engine:
-    """Make the engine of a database: a file or a URL.
+    """Make the engine of a database: a file or a URL. It is kept, with the statements it has compiled.
 
     Raises UsageError for a malformed URL, and if the driver of the database is not installed.
     """
@@ -152,7 +150,8 @@ def engine_at(place: str) -> Engine:
         url = make_url(place) if "://" in place else URL.create("sqlite", database=place)
         if url.drivername in ("postgresql", "postgres"):
             url = url.set(drivername="postgresql+psycopg")
-        return _engine(url)
+        if not url.drivername.startswith("sqlite"):
+            return create_engine(url, poolclass=pool.NullPool, connect_args={"connect_timeout": 10})
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the board's database needs {error.name} from the extra postgresql: {installs('postgresql')}"
@@ -161,13 +160,6 @@ def engine_at(place: str) -> Engine:
         raise UsageError(
             "the board's database is neither a file nor a URL such as postgresql://user@host/name"
         ) from None
-
-
-@lru_cache(maxsize=64)
-def _engine(url: URL) -> Engine:
-    """Make the engine of a URL. It is kept, with the statements it has compiled; connections are not."""
-    if not url.drivername.startswith("sqlite"):
-        return create_engine(url, poolclass=pool.NullPool, connect_args={"connect_timeout": 10})
     engine = create_engine(url, poolclass=pool.NullPool, creator=partial(connect_to_sqlite, url.database or ""))
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     return engine
@@ -195,7 +187,7 @@ def connect_to_sqlite(path: str) -> sqlite3.Connection:
 
 def check_schema(engine: Engine) -> None:
     """Raise UsageError for a database of another geval-py, StoreError for one that holds no board."""
-    with store_errors(engine), engine.connect() as connection:
+    with transaction(engine) as connection:
         version = None
         if inspect(connection).has_table("alembic_version"):
             version = connection.scalar(text("SELECT version_num FROM alembic_version"))
@@ -216,17 +208,18 @@ def create_tables(engine: Engine) -> None:
     """Make the tables of a board, unless they are there; raises StoreError if they hold submissions."""
     from geval_py.board.database.migrations import upgrade
 
-    with store_errors(engine), engine.begin() as connection:
+    with transaction(engine) as connection:
         upgrade(connection)
         if connection.execute(select(Submissions.id).limit(1)).first():
             raise StoreError(path=_shown(engine.url), reason="it already contains the submissions of a board")
 
 
 @contextmanager
-def store_errors(engine: Engine) -> Iterator[None]:
-    """Raise the errors of a database as StoreError, which names it without its password."""
+def transaction(engine: Engine) -> Iterator[Connection]:
+    """Run the block as one transaction; raises StoreError, which names the database without its password."""
     try:
-        yield
+        with engine.begin() as connection:
+            yield connection
     except DBAPIError as error:
         reason = str(error.orig).partition("\n")[0]
         if reason == READ_ONLY:

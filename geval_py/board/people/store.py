@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, CursorResult, Executable, inspect, true
 
-from geval_py.board.database.store import Board, Database, boards_in, place_of, store_errors
+from geval_py.board.database.store import Board, Database, boards_in, place_of
 from geval_py.board.people.schema import METADATA
 from geval_py.board.settings import BoardSettings
 from geval_py.errors import GevalError, UsageError
@@ -121,7 +121,7 @@ def shared_accounts(folder: str) -> Database:
 def open_accounts(place: str) -> Database:
     """Open a database of accounts, which is made if it is not there; raises StoreError."""
     database = AccountsDatabase(place)
-    with store_errors(database.engine), database.engine.connect() as connection:
+    with database.reading() as connection:
         is_new = not inspect(connection).has_table("accounts")
     if is_new:
         with database.writing() as connection:

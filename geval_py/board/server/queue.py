@@ -21,7 +21,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, ins
 from sqlalchemy.exc import IntegrityError
 
 from geval_py.board.database.schema import WAITING, Blobs, Files, Notices, Submissions, rescorings, submissions
-from geval_py.board.database.store import Board, store_errors
+from geval_py.board.database.store import Board, transaction
 from geval_py.board.operations.notices import SENT
 from geval_py.board.operations.pipeline import Attempt
 from geval_py.board.submission import Result
@@ -72,12 +72,11 @@ def try_again(connection: Connection, now: datetime, is_meant: ColumnElement[boo
 @contextmanager
 def locking(board: Board) -> Iterator[Connection]:
     """Change the queue in a transaction: of all writers' lock on SQLite; on PostgreSQL rows are locked alone."""
-    engine = board.engine
-    if engine.dialect.name == "sqlite":
+    if board.engine.dialect.name == "sqlite":
         with board.writing() as connection:
             yield connection
     else:
-        with store_errors(engine), engine.begin() as connection:
+        with transaction(board.engine) as connection:
             yield connection
 
 

@@ -103,17 +103,13 @@ class Worker:
             stop=self._stopping,
             is_endless=not until_idle,
         )
-        if left:
-            for job in left:
-                with suppress(StoreError), queue.locking(self._board_of(job)) as connection:  # or its lease runs out
-                    queue.put_back(connection, job, self._clock())
+        for job in left:
+            with suppress(StoreError), queue.locking(self._boards[job.board].board()) as connection:
+                queue.put_back(connection, job, self._clock())
         for live in self._boards.values():
             while until_idle and deliver_next(live.board(), self._clock()):
                 pass
         return self._done
-
-    def _board_of(self, job: Job) -> Board:
-        return self._boards[job.board].board()
 
     def _deliver(self, live: LiveBoard) -> None:
         while not self._stopping.is_set():
@@ -154,7 +150,7 @@ class Worker:
 
     def _prepare(self, job: Job, place: str) -> Job:
         """Do a job, outside of any transaction; an error that is not the job's is noted, to try again."""
-        board = self._board_of(job)
+        board = self._boards[job.board].board()
         try:
             if job.tries > queue.MAX_TRIES:
                 return replace(job, result=Result(state=FAILED, reason=queue.DIED))

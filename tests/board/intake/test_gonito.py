@@ -78,7 +78,9 @@ def test_all_that_gonito_reads(receiving, folder):
         ]),
         (b"tags:\n- \xff\n", ["it is not UTF-8 text"]),
         ("description: !!python/object/apply:os.system [id]\n", ["line 1: `description` must be a single value"]),
-        ("params: {a: &a [*a]}\n", ["aliases such as *name are not read"]),
+        ("params: {a: &a [*a]}\n", ["aliases such as *name and deep nesting are not read"]),
+        (f"{'[' * 60_000}{']' * 5_000}", ["aliases such as *name and deep nesting are not read"]),
+        ("- " * 500, ["aliases such as *name and deep nesting are not read"]),
         (f"params: {{a: {'x' * 1001}}}", ["line 1: `a` must have at most 1000 characters"]),
         (f"params: {{{'p' * 101}: 1}}\n", [f"line 1: `{shorten('p' * 101)}` must have at most 100 characters"]),
         (f"params: {{{', '.join(f'p{n}: 1' for n in range(101))}}}", ["line 1: `params` must have at most 100 items, not more"]),
@@ -87,7 +89,7 @@ def test_all_that_gonito_reads(receiving, folder):
         (f"links: [{', '.join(['{url: http://x}'] * 21)}]", ["line 1: `links` must have at most 20 items, not 21"]),
     ],
     ids=[
-        "yaml", "scalar", "tags", "params", "script", "long", "key", "link", "keys-of-a-link", "both", "utf-8", "object", "circle",
+        "yaml", "scalar", "tags", "params", "script", "long", "key", "link", "keys-of-a-link", "both", "utf-8", "object", "circle", "deep-lists", "deep-items",
         "long-parameter", "long-name", "many-params", "many-tags", "long-tag", "many-links",
     ],
 )  # fmt: skip
@@ -112,7 +114,7 @@ def test_aliases_do_not_multiply(receiving, folder):
     )
     bomb = f"params:\n  a: &a [{', '.join('lol' for _ in range(9))}]\n{levels}"
     parcel = receiving(folder({"test-A/out.tsv": LINE, "gonito.yaml": bomb}))
-    assert parcel.notes == ("gonito.yaml, aliases such as *name are not read",)
+    assert parcel.notes == ("gonito.yaml, aliases such as *name and deep nesting are not read",)
 
 
 def several(name, count, line="- {}{}\n"):
