@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from benchmark import CACHE, GEVAL, SEED, best, make_lexicon, peak_memory, run_command
+from benchmark_scoring import CACHE, GEVAL, SEED, best, make_lexicon, peak_memory, run_command
 
 ITEMS = 10_519  # as many as dev-0 of Challenging America has
 GUESSES = 20

@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmark import CACHE, GEVAL, SEED, make_lexicon, run_command
+from benchmark_scoring import CACHE, GEVAL, SEED, make_lexicon, run_command
 
 from geval_py.board.submission import pack, unpack
 

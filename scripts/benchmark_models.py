@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from benchmark import CACHE, GEVAL, SEED, best, make_lexicon, peak_memory, run_command
+from benchmark_scoring import CACHE, GEVAL, SEED, best, make_lexicon, peak_memory, run_command
 
 from geval_py.modelling.corpus import corpus_of
 from geval_py.modelling.estimation import Estimation, estimate

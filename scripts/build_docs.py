@@ -1,4 +1,4 @@
-"""Build the site and the man pages from README.md, docs/ and the code; scripts/docs runs this.
+"""Build the site from README.md, docs/ and the code; scripts/docs runs this.
 
 The Markdown is written for a code host. Copies of the pages are made for the site, and in them
 
@@ -23,7 +23,6 @@ from pkgutil import resolve_name
 from types import ModuleType
 
 from examples import PAGES, ROOT
-from man_pages import write_man_pages
 from tables import built
 
 DOCS = ROOT / "docs"
@@ -152,8 +151,7 @@ def main() -> None:
     shutil.rmtree(BUILT, ignore_errors=True)
     stage(STAGE)
     status = build(STAGE, BUILT)
-    write_man_pages(BUILT / "man" / "man1")
-    print(f"{BUILT / 'index.html'}; man -M {BUILT / 'man'} geval", file=sys.stderr)
+    print(BUILT / "index.html", file=sys.stderr)
     sys.exit(status)
 
 

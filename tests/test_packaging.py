@@ -1,7 +1,6 @@
 """What goes around the code: workflows and hooks that parse and agree, a kernel whose flags agree, no name that is not ours."""
 
 import importlib.metadata
-import json
 import os
 import re
 import shlex
@@ -177,20 +176,7 @@ def test_outside_of_an_installation_the_command_names_the_extra(monkeypatch):
     assert installs("board") == "pip install the packages of the extra board in pyproject.toml"
 
 
-# A release: the recipe, the container, the distributions
-
-
-def test_the_recipe_of_conda_needs_what_the_package_needs():
-    recipe = yaml.safe_load((ROOT / "packaging/recipe.yaml").read_text(encoding="utf-8"))
-    assert recipe["context"]["version"] == __version__
-    assert recipe["about"]["summary"] == PYPROJECT["project"]["description"]
-    assert recipe["about"]["license"] == PYPROJECT["project"]["license"]
-    python, *run = [one["then"] if isinstance(one, dict) else one for one in recipe["requirements"]["run"]]
-    assert python == f"python {PYPROJECT['project']['requires-python']}"
-    needed = (one.partition(";")[0] for one in PYPROJECT["project"]["dependencies"])
-    assert {str(Requirement(one.replace(" ", ""))) for one in run} == {str(Requirement(one)) for one in needed}
-    points = recipe["build"]["python"]["entry_points"]
-    assert dict(point.split(" = ") for point in points) == PYPROJECT["project"]["scripts"]
+# A release: the container, the distributions
 
 
 def test_the_container_has_what_the_build_needs():
@@ -208,18 +194,14 @@ def release():
     return yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))["jobs"]
 
 
-def test_a_release_is_reproducible_attested_and_has_a_bill_of_materials():
+def test_a_release_is_reproducible_and_attested():
     jobs = release()
     epoch = "${{ needs.moment.outputs.epoch }}"
     assert jobs["wheels"]["steps"][1]["env"]["CIBW_ENVIRONMENT"] == f"SOURCE_DATE_EPOCH={epoch}"
     assert jobs["sdist"]["steps"][1]["env"] == {"SOURCE_DATE_EPOCH": epoch}
     used = [step.get("uses", "").partition("@")[0] for step in jobs["attest"]["steps"]]
-    assert {"actions/attest-build-provenance", "actions/attest-sbom"} <= set(used)
+    assert "actions/attest-build-provenance" in used
     assert jobs["publish"]["needs"] == "attest"
-    (run,) = [step["run"] for step in jobs["attest"]["steps"] if "run" in step]
-    program, script, _, bill = shlex.split(run)
-    assert (program, bill) == ("python3", jobs["attest"]["steps"][4]["with"]["sbom-path"])
-    assert (ROOT / script).exists()
 
 
 def build(folder, *kinds):
@@ -238,21 +220,6 @@ def test_two_builds_have_the_same_bytes(tmp_path):
     one = build(tmp_path / "one")
     assert len(one) == 2
     assert build(tmp_path / "other/folder") == one
-
-
-@pytest.mark.long
-def test_the_bill_of_materials_names_what_is_installed(tmp_path):
-    (tmp_path / "wheel").mkdir()
-    name, wheel = next(one for one in build(tmp_path / "wheel", "--wheel").items())
-    (tmp_path / name).write_bytes(wheel)
-    words = [sys.executable, ROOT / "scripts/bill_of_materials.py", tmp_path / name, tmp_path / "sbom.cdx.json"]
-    subprocess.run(words, check=True, capture_output=True)
-    bill = json.loads((tmp_path / "sbom.cdx.json").read_text(encoding="utf-8"))
-    assert (bill["bomFormat"], bill["metadata"]["component"]["version"]) == ("CycloneDX", __version__)
-    found = {one["name"].lower() for one in bill["components"]}
-    needed = {Requirement(one).name.lower() for one in PYPROJECT["project"]["dependencies"]}
-    assert needed - {"backports.zstd"} <= found
-    assert not {"pip", "setuptools", "pytest"} & found
 
 
 @pytest.mark.long

@@ -1,6 +1,6 @@
 """A load on a server in processes of its own: many who read its pages while others upload at a deadline.
 
-The tests see that nothing is lost; ``scripts/benchmark server`` prints what was measured.
+The tests see that nothing is lost.
 """
 
 import contextlib

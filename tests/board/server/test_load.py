@@ -1,6 +1,6 @@
 """Many at once on a server in processes of its own: readers, uploaders at a deadline, slow connections at a proxy.
 
-With ``--long``, a small load and the one that ``scripts/benchmark server`` measures. No test asserts a time.
+With ``--long``, a small load and a large one. No test asserts a time.
 """
 
 import asyncio

@@ -323,22 +323,11 @@ def measure_growth(table: Table, sizes: list[int], times: int) -> None:
         print(f"{'':18} ({growth})", flush=True)
 
 
-def options(description: str | None) -> argparse.Namespace:
-    """Read the words of the command line, which scripts/benchmark scoring passes to each of its files."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller data and fewer runs")
-    parser.add_argument(
-        "--megabytes",
-        type=int,
-        metavar="N",
-        help="the size of what threads and workers score (default: 1000; quick: 100)",
-    )
-    return parser.parse_args()
-
-
 def main() -> None:
     """Print the tables."""
-    quick = options(__doc__).quick
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller data and fewer runs")
+    quick = parser.parse_args().quick
     megabytes, times = (48, 3) if quick else (400, 9)
     print(f"{date.today()}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
     table = Table()
