@@ -12,6 +12,8 @@ from examples import ROOT, examples_of
 from jsonschema import Draft202012Validator
 from servers import free_port, served
 
+from geval_py.cli import main
+
 SCHEMAS = {
     path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(ROOT.glob("docs/schemas/*.json"))
 }
@@ -76,23 +78,29 @@ def train_models(geval):
     assert geval("lm", "train", "-o", "2", "text.txt", "--arpa", "text.arpa", "--discount-fallback")[0] == 0
 
 
-def make_boards(geval):
-    """Make a board, and one whose answers were changed after two submissions; return a submission's code."""
-    shutil.copytree(ROOT / "challenges" / "gazette", "changing")
-    for team in ("team", "uploads/other", "first", "second", "third"):
-        (Path(team) / "dev-0").mkdir(parents=True)
-        shutil.copyfile(BOTH.split()[1], f"{team}/dev-0/out.tsv")
-    (Path("bad") / "dev-0").mkdir(parents=True)
-    Path("bad/dev-0/out.tsv").write_text("the:0,5\n")
-    shutil.copyfile(BOTH.split()[0], "second/dev-0/out.tsv")
-    shutil.copyfile(BOTH.split()[0], "uploads/other/dev-0/out.tsv")
-    for name, answers in (("board", "."), ("changed", "changing")):
-        status, _, err = geval("board", "init", name, "--challenge", answers, "--answers", answers)
-        assert status == 0, err
-        for team in ("first", "second", "third"):
-            status, _, err = geval("board", "add", name, team)
-            assert status == 0, err
-    Path("changing/dev-0/expected.tsv").write_text("the\n" * 211 + "a\n")
+@pytest.fixture(scope="module")
+def with_boards(tmp_path_factory):
+    """The sample challenge with a board, and one whose answers were changed after two submissions."""
+    folder = tmp_path_factory.mktemp("boards") / "gazette"
+    for name in ("gazette", "gazette/changing"):
+        shutil.copytree(ROOT / "challenges" / "gazette", folder.parent / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for team in ("team", "uploads/other", "first", "second", "third"):
+            (Path(team) / "dev-0").mkdir(parents=True)
+            shutil.copyfile(BOTH.split()[team in ("team", "first", "third")], f"{team}/dev-0/out.tsv")
+        Path("bad/dev-0").mkdir(parents=True)
+        Path("bad/dev-0/out.tsv").write_text("the:0,5\n")
+        for name, answers in (("board", "."), ("changed", "changing")):
+            assert main(["board", "init", name, "--challenge", answers, "--answers", answers]) == 0
+            for team in ("first", "second", "third"):
+                assert main(["board", "add", name, team]) == 0
+        Path("changing/dev-0/expected.tsv").write_text("the\n" * 211 + "a\n")
+    return folder
+
+
+def code_of_the_first(geval):
+    """Return a submission's code."""
     return json.loads(geval("board", "show", "board", "--test", "dev-0", "--format", "json")[1])["entries"][0]["code"]
 
 
@@ -124,14 +132,15 @@ def gazette(tmp_path):
 
 
 @pytest.fixture
-def documents(gazette, geval, monkeypatch):
+def documents(gazette, with_boards, tmp_path, geval, monkeypatch):
     """Return a function that gives the documents of a kind."""
 
     def written(kind):
-        monkeypatch.chdir(gazette)
+        is_of_board = kind in OF_BOARDS
+        monkeypatch.chdir(shutil.copytree(with_boards, tmp_path / "boards") if is_of_board else gazette)
         if kind in OF_MODELS:
             train_models(geval)
-        code = make_boards(geval) if kind in OF_BOARDS else ""
+        code = code_of_the_first(geval) if is_of_board else ""
         server = ""
         if kind == "text_perplexity":
             Path("text.txt").write_text("to eat\na tea\n")
