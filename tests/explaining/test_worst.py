@@ -257,7 +257,7 @@ def tied_p(name, items, scores):
     return scipy.stats.mannwhitneyu(on, off, alternative="greater", method="asymptotic", use_continuity=False).pvalue
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rare_tokens_of_very_many_lines_are_left_out(tmp_path, monkeypatch, geval):
     """Of 200,001 lines, a feature is on five; the rarest are counted before they are numbered."""
     monkeypatch.chdir(tmp_path)

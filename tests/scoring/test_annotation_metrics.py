@@ -245,8 +245,8 @@ def test_many_items_that_hardly_overlap_are_scored():
 
 @pytest.mark.slow
 def test_one_annotation_of_many_spans_is_scored():
-    spans = ",".join(str(3 * n) for n in range(20_000))
-    assert score("FLC-F1", [many(20_000, "a:{0}0-{0}9")], [f"a:{spans}"]) == pytest.approx(0.2 / 1.1)
+    spans = ",".join(str(3 * n) for n in range(4_000))
+    assert score("FLC-F1", [many(4_000, "a:{0}0-{0}9")], [f"a:{spans}"]) == pytest.approx(0.2 / 1.1)
     assert score("Soft-F1", [f"a:{spans}"], [f"a:{spans}"]) == 1
 
 
