@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-SLOW = 5.0  # seconds of the machine on which QUIET_LOOP was measured
+SLOW = 1.0  # seconds of the machine on which QUIET_LOOP was measured
 QUIET_LOOP = 0.024  # seconds, of `loop` on that machine when it does nothing else
 MANY_MODULES = 20  # a test that is the first to import a library pays for all
 SECONDS = Path(__file__).with_name("seconds.tsv")  # of each file, in one process without --long

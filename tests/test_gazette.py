@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 CHALLENGE = ROOT / "challenges" / "gazette"
 SOURCES = {"README.md", "gazette.txt"}
@@ -48,6 +50,7 @@ def items():
     return {tuple(heading.removeprefix("# ").split(" ")): text for heading, _, text in parts}
 
 
+@pytest.mark.slow
 def test_the_committed_files_are_those_that_the_script_makes(tmp_path):
     subprocess.run([sys.executable, SCRIPT, "--out", tmp_path], check=True)
     committed = files(CHALLENGE)

@@ -49,6 +49,7 @@ def test_comparing_imports_numpy_alone():
     assert imported_by(["compare", "-t", "dev-0", "--samples", "10"], GAZETTE) & {*HEAVY, "rich"} == {"numpy"}
 
 
+@pytest.mark.slow
 def test_showing_a_leaderboard_imports_nothing_that_only_changes_need(tmp_path):
     """Neither migrations nor pages, nor what scores."""
     shutil.copytree(GAZETTE, tmp_path / "gazette")

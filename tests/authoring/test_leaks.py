@@ -54,6 +54,7 @@ def test_what_is_clean(folder):
     assert report.command == "geval challenge leaks"
 
 
+@pytest.mark.slow
 @settings(PROPERTY, max_examples=examples(25, most=10))
 @given(st.integers(0, 2**32), st.integers(4, 45), st.integers(1, 40), st.integers(0, 9))
 def test_made_up_texts_leak_nothing(tmp_path_factory, seed, context, items, noise):

@@ -104,6 +104,7 @@ def check_whole(folder):
     return board
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["add", "scan"])
 @pytest.mark.parametrize("kills", KILLS)
 def test_add_is_killed(kills, command, board, submission):
@@ -135,6 +136,7 @@ def files_of(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", KILLS)
 def test_site_is_killed(kills, board, submission, tmp_path):
     codes = [add(board, str(submission(f"s{number}", seed=number)), now=NOW).code for number in range(3)]
@@ -170,11 +172,13 @@ def add_at_once(start, board, submissions_of):
     assert len(standings(opened, now=status_now()).entries) == len(names)
 
 
+@pytest.mark.slow
 def test_two_processes_add_at_once(start_forked, board, submission):
     one, other, shared = (submission(name, 0.3, seed=n) for n, name in enumerate(["one", "other", "shared"]))
     add_at_once(start_forked, board, [[one, shared], [other, shared]])
 
 
+@pytest.mark.slow
 @ON_BOTH
 def test_a_quota_holds_for_processes_that_add_at_once(start_forked, board, submission):
     path = Path(board.folder) / "board.yaml"

@@ -406,6 +406,7 @@ def run(world, steps, *, is_long):
     return machine.counts
 
 
+@pytest.mark.slow
 def test_a_submission_that_a_rescoring_fails_is_not_scored_by_a_scan_of_the_same(tmp_path):
     """The scan has found the same content scored, before the rescoring."""
     world = World(tmp_path, ["board.sqlite", "board.sqlite"], None)
@@ -421,6 +422,7 @@ def test_a_submission_that_a_rescoring_fails_is_not_scored_by_a_scan_of_the_same
         world.close()
 
 
+@pytest.mark.slow
 def test_the_files_of_a_failed_submission_stay_when_its_retry_cannot_be_received(tmp_path):
     world = World(tmp_path, ["board.sqlite", "board.sqlite"], None)
     machine = type("OnThis", (BoardMachine,), {"world": world, "counts": Counter()})()
@@ -438,6 +440,7 @@ def test_the_files_of_a_failed_submission_stay_when_its_retry_cannot_be_received
         world.close()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*ServerCursor:pytest.PytestUnraisableExceptionWarning")  # of killed steps
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def test_a_board_does_what_the_model_says(kind, request, tmp_path):

@@ -196,6 +196,7 @@ def arrived(said, name):
     return re.search(rf"submitter   {name}\n.*\n  arrived     (.*)", said)[1]
 
 
+@pytest.mark.slow
 def test_all_is_added_by_its_own_merge_though_a_run_was_cancelled(runner):
     """Two merges, and one run, after the second; a link is no folder of a submitter's."""
     runner.run('cp -r "$ANSWERS" answers', ANSWERS=runner.answers)
@@ -225,6 +226,7 @@ def test_what_is_merged_on_gitlab_arrives_by_the_servers_clock():
     assert re.findall(r'--at "(.*?)"', gitlab_script("pages")) == ["$CI_PIPELINE_CREATED_AT"]
 
 
+@pytest.mark.slow
 def test_what_is_merged_is_added_kept_and_published(runner, tmp_path):
     """Two merges, each on a new machine: the second finds what the first has kept, encrypted."""
     steps = scripts(JOBS["add"])
@@ -254,6 +256,7 @@ def test_what_is_merged_is_added_kept_and_published(runner, tmp_path):
     assert kept == (0, "board.sqlite.gpg\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "text", "status", "said"), [
     pytest.param(f"submissions/ann/{TEST}/out.tsv", output(0.5), 0, "", id="fine"),
     pytest.param(f"submissions/ann/{TEST}/out.tsv", "the:0,5 :0.5\n" * 123, 1, "E114", id="malformed"),
@@ -287,6 +290,7 @@ def test_gitlab_checks_what_is_proposed(runner, path, text, status, said):
         assert ("major" in severities) == bool(status)
 
 
+@pytest.mark.slow
 def test_gitlab_adds_and_publishes_what_is_merged(runner, postgresql):
     """Two merges, each on a new machine, the first one of a malformed output too; the database is a server's."""
     packed = subprocess.run(["tar", "-C", runner.answers, "-cJ", "."], capture_output=True, check=True).stdout

@@ -236,6 +236,7 @@ def test_a_line_without_end(before, compress, check, monkeypatch):
     assert (problem.rule.code, problem.summary) == ("E105", "a line has more than 1048576 bytes")
 
 
+@pytest.mark.slow
 def test_a_bomb_of_one_line_does_not_fill_the_memory(tmp_path):
     """4 GB of one line: at most 1 GB of memory, and no minute."""
     compressed = zstd.compress(b"a" * (1 << 20)) * 4096
@@ -473,6 +474,7 @@ def test_the_place_of_an_expected_word(code, output, expected, place, check):
     assert (problem.count, first(problem)) == (1, place)
 
 
+@pytest.mark.slow
 def test_entries_that_tabs_separate(check):
     output = b"the:0.5\tof:0.25\t:0.25\n" * 30
     problem = check(output, max_places=3)["E118"]

@@ -76,6 +76,7 @@ def test_file(output):
 TABS = b"the:0.5\tof:0.5\t:0.5\r\nNew\tYork:0.5\t:0.5\n:1\n"
 
 
+@pytest.mark.slow
 def test_tabs_are_fixed_in_every_block(output):
     path = output(b"the:0.5\tof:0.25\t:0.25\n" * 200_000)
     assert len(path.read_bytes()) > BLOCK_BYTES
@@ -328,6 +329,7 @@ def interrupted_at(step, act):
     return left <= 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # files that nobody came to close
 @pytest.mark.parametrize("backup", [True, False], ids=["backup", "no backup"])
 def test_an_interrupt_at_any_step_leaves_a_whole_file(backup, output):

@@ -137,6 +137,7 @@ UNCOUNTED = {  # words, why
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "reason"), UNCOUNTED.values(), ids=UNCOUNTED)
 def test_lines_that_are_not_counted(words, reason, folder, geval):
     """A warning in every format; --strict fails, and --lines gives the number."""

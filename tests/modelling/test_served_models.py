@@ -35,6 +35,7 @@ def words_of(model, left="a tea", **settings):
     return WordSearch(model, 20, **settings).words(left, "to eat" if settings else "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [(), ("--chat",), ("--single",)], ids=["protocol", "llama.cpp", "no lists, as Ollama"]
 )
@@ -42,6 +43,7 @@ def test_a_server_that_tells_all_tokens_gives_the_words_of_its_model(options, se
     assert words_of(Served(server(*options))) == pytest.approx(words_of(letters()), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_gap_takes_few_requests(server):
     """Each level of the search is one list of prompts."""
     import httpx
@@ -54,6 +56,7 @@ def test_a_gap_takes_few_requests(server):
     assert httpx.get(asked).json() - before <= 20
 
 
+@pytest.mark.slow
 def test_the_right_context_is_scored_by_echo(server):
     shares = words_of(Served(server()), right=4)
     exact = words_of(letters(), right=100)  # a server is asked for the words of the text
@@ -68,16 +71,19 @@ def test_surprisals_of_a_server_are_those_of_its_model(server):
     assert bits[1:] == pytest.approx(WordSearch(letters(), 1).surprisals(words)[1:], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_faults_are_got_over(server, monkeypatch):
     monkeypatch.setattr(served_models, "MAX_WAIT", 0.01)
     assert words_of(Served(server("--drop", "5"), parallel=3)) == pytest.approx(words_of(letters()), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_order_of_answers_does_not_matter(server):
     address = server()
     assert words_of(Served(address, parallel=1)) == words_of(Served(address, parallel=8))
 
 
+@pytest.mark.slow
 def test_few_alternatives_are_taken_for_all(server):
     shares, exact = words_of(Served(server("--most", "5"))), words_of(letters())
     assert math.fsum(shares.values()) < math.fsum(exact.values()) <= 1 + 1e-9
@@ -112,6 +118,7 @@ def test_an_address_that_cannot_be_used(address, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.slow
 def test_a_text_that_begins_with_the_gap(server):
     """An empty prompt is a line end."""
     assert words_of(Served(server()), left="") == words_of(Served(server()), left="\n")

@@ -25,6 +25,7 @@ def found(model, left, count=60, **settings):
     return WordSearch(model, count, **settings).words(left)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", ["ab a", "", "a\n", "b. ", "c"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_words_have_the_probability_of_all_their_spellings(seed, left):

@@ -8,7 +8,8 @@ from translations import write
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 SCREENS = {"wide": 1280, "narrow": 390}
-pytestmark = pytest.mark.no_cover  # tests drive the browser: all of ours that runs is what makes the page
+# Tests drive the browser: all of ours that runs is what makes the page
+pytestmark = [pytest.mark.no_cover, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

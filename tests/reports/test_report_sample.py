@@ -28,6 +28,7 @@ def evaluation(tmp_path_factory):
     return evaluate(folder, "dev-0")
 
 
+@pytest.mark.slow
 def test_a_sample_says_the_same(evaluation, monkeypatch):
     whole = Report(evaluation, documents="FileId")
     assert "sample" not in page(whole, "Weather")

@@ -68,6 +68,7 @@ def test_on_translations(page_of, metric):
     assert text == (EXPECTED / f"translations-{metric}.txt").read_text()
 
 
+@pytest.mark.slow
 def test_no_line_is_won_by_a_corpus_level_metric(page_of):
     text = said(page_of("NMI", "middling", "good", "bad"))
     assert "The minimum detectable difference is " in text

@@ -78,6 +78,7 @@ OTHERS = [name for name, metric in METRICS.items() if not metric.is_of_words]
 MARKS = {name: () if name in OF_EACH_KIND else pytest.mark.long for name in OTHERS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", [pytest.param(name, marks=MARKS[name]) for name in OTHERS])
 def test_every_metric_has_a_page_without_empty_panels(tmp_path, metric):
     """On the sample of a task, as geval --init writes it, and without an error on stderr or NaN on the page."""

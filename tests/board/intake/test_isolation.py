@@ -95,6 +95,7 @@ def test_what_is_received_and_scored(look):
     assert [problem["path"] for problem in findings.problems] == ["dev-0/out-model=unigram.tsv.zst"]
 
 
+@pytest.mark.slow
 def test_other_formats_are_received_and_scored(look, tmp_path):
     """A child reads them within its limits, and the score is that of the TSV."""
     files = {OUT: BIGRAM}
@@ -162,6 +163,7 @@ def test_a_vector_has_as_many_numbers_as_the_metric_has_buckets(look, settings):
     assert (findings.reason, round(findings.scored[0].score)) == ("", 256)
 
 
+@pytest.mark.slow
 def test_what_is_wrong_in_gonito_yaml_is_a_note(look):
     findings = look({OUT: BIGRAM, "gonito.yaml": b"tags: [mine]\nlinks: [{href: http://x}]\n"})
     assert (findings.state, len(findings.scored), findings.parcel.details.tags) == ("scored", 2, ["mine"])
@@ -182,6 +184,7 @@ def test_the_rules_that_need_the_answers_are_left_out(look):
     assert (findings.scored[0].low, findings.scored[0].high) == (1.0, float("inf"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [slice(1, None), slice(-1), slice(None, None, -1), slice(0, 100)])
 def test_no_finding_depends_on_the_hidden_answers(look, place, settings, tmp_path, kept):
     """Else trials, which cost no quota, would tell the answers one by one."""
@@ -198,6 +201,7 @@ def test_no_finding_depends_on_the_hidden_answers(look, place, settings, tmp_pat
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.slow
 def test_an_output_that_unpacks_to_too_much(look):
     findings = look({"dev-0/out.tsv.zst": _zst(b":1\n" * 10_000_000)})
     assert findings.reason == "`dev-0/out.tsv.zst`: it unpacks to more than 10000000 bytes [E105]"
@@ -254,6 +258,7 @@ def test_rejections_come_back_from_the_child(look):
     assert (result.state, result.reason, result.parcel) == ("rejected", reason, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [pytest.param("tar", marks=pytest.mark.long), "tar.xz"])
 def test_a_header_that_needs_more_memory_than_there_is(place, settings, tmp_path, ending):
     """tarfile reads the header of a long name whole, however long it is."""
@@ -271,6 +276,7 @@ def test_a_header_that_needs_more_memory_than_there_is(place, settings, tmp_path
     assert (result.state, result.reason) == ("rejected", reason)
 
 
+@pytest.mark.slow
 def test_a_branch_through_the_child(place, settings, submission, tmp_path):
     """The whole way: a real repository, fetched and scored under the limits of a child."""
     source = submission({OUT: BIGRAM})
@@ -329,6 +335,7 @@ def pid_in(place):
     return int(pid.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "reason"), [
     ("do(lambda: {'x': len(bytearray(10**9))})", "it needs more than 300000000 bytes of memory"),
     ("os.kill(os.getpid(), 9)", "the sandbox process was killed (SIGKILL)"),

@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from geval_py.board.database.schema import submissions
 
-pytestmark = pytest.mark.no_cover
+pytestmark = [pytest.mark.no_cover, pytest.mark.slow]
 GOOD = output("test-A", 0.5)
 SCREENS = [("wide", 1280, "light"), ("narrow", 390, "dark")]
 
@@ -27,7 +27,6 @@ def drop(page, text):
     expect(page).to_have_url(re.compile("/me/uploads/[0-9a-f]{12}$"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("screen", "width", "scheme"), SCREENS, ids=[one[0] for one in SCREENS])
 def test_a_submitter_walks_through(served, address, open_address, screen, width, scheme):
     looked = []
@@ -78,7 +77,6 @@ def test_a_submitter_walks_through(served, address, open_address, screen, width,
     assert [url for url in page.asked if not url.startswith(address)] == []
 
 
-@pytest.mark.slow
 def test_it_works_without_scripts(served, address, browser, tmp_path):
     (tmp_path / "out.tsv").write_text(GOOD)
     context = browser.new_context(java_script_enabled=False)
@@ -97,7 +95,6 @@ def test_it_works_without_scripts(served, address, browser, tmp_path):
     context.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("screen", "width", "scheme"), SCREENS, ids=[one[0] for one in SCREENS])
 def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_address, screen, width, scheme):
     served.token("anna").put("/upload/out.tsv?test=test-A", GOOD)

@@ -15,7 +15,8 @@ PAGES = (
     "challenge.html", "submit.html",
 )  # fmt: skip
 SCREENS = {"wide": 1280, "narrow": 390}
-pytestmark = pytest.mark.no_cover  # tests drive the browser: all of ours that runs is what makes the pages
+# Tests drive the browser: all of ours that runs is what makes the pages
+pytestmark = [pytest.mark.no_cover, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,6 @@ def all_pages(site):
     return [*PAGES, one_submission(site, "scored"), one_submission(site, "rejected"), one_submitter(site)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("screen", "scheme"), [
     ("wide", "light"), ("narrow", "dark"), pytest.param("wide", "dark", marks=pytest.mark.long),
     pytest.param("narrow", "light", marks=pytest.mark.long),
@@ -84,7 +84,6 @@ def with_more_columns():
     return replace(view, standings=standings, metrics=metrics)
 
 
-@pytest.mark.slow
 def test_no_column_is_cut_off_with_two_more_metrics(open_address, tmp_path):
     write_site(str(tmp_path / "public"), site_views.made(with_more_columns()).items())
     page = open_address(f"{(tmp_path / 'public').as_uri()}/index.html", width=1280)
@@ -109,7 +108,6 @@ def site_with_phases(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("now", "text"), [
     ("2027-01-28T22:00:00Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (3 days left)"),
     ("2027-01-30T22:00:00Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (25 hours left)"),
@@ -133,7 +131,6 @@ def test_a_deadline_is_told_in_the_zone_of_the_reader(open_address, site_with_ph
     assert text in page.inner_text("main")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("screen", "scheme"), [("wide", "light"), pytest.param("narrow", "dark", marks=pytest.mark.long)]
 )
@@ -153,7 +150,6 @@ def column(page, name):
     return page.locator(f"table.board tbody tr:not([hidden]) .{name}").all_inner_texts()
 
 
-@pytest.mark.slow
 def test_sorting_by_keyboard(open_page):
     page = open_page("index.html")
     first = column(page, "score")
@@ -177,7 +173,6 @@ def test_sorting_by_keyboard(open_page):
     assert page.said == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2], ids=["ascending", "descending"])
 def test_what_has_no_value_stays_last(open_page, times):
     page = open_page("index.html")
