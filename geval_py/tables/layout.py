@@ -150,6 +150,8 @@ def fitted(lines: Iterable[str], width: int | None) -> Iterator[str]:
 def wrapped(line: str, width: int, *, is_text: bool = True) -> Iterator[str]:
     """Break a line between words. A text is also broken in words that are too long, and the rest is indented.
 
+    Such a word is broken behind a comma or a slash, if it has one.
+
     >>> list(wrapped("won: lines with a lower loss", 20)), list(wrapped("549.9 [512, 598]", 8, is_text=False))
     (['won: lines with a', '  lower loss'], ['549.9', '[512, 598]'])
     """
@@ -170,7 +172,9 @@ def wrapped(line: str, width: int, *, is_text: bool = True) -> Iterator[str]:
         taken = len(current)
         for part, space in _parts(word):
             if is_text and taken + space > width and current.strip(" "):
-                yield current
-                current, taken = indent, len(indent)
+                end = max(map(current.rfind, ",/")) + 1 or len(current)  # parameters and folders are kept whole
+                yield current[:end]
+                current = indent + current[end:]
+                taken = _width(current)
             current, taken = current + part, taken + space
     yield current

@@ -110,8 +110,8 @@ SHOWN = {
     ]),
     "texts wrap, and numbers between their words": (60, [
         "system               score [95 %]   won  what it is",
-        "out-model=bigram,se           175  46 %  as good as it can",
-        "  ed=1.tsv             [117, 261]          be",
+        "out-model=bigram,             175  46 %  as good as it can",
+        "  seed=1.tsv           [117, 261]          be",
         "out-model=unigram.t          1328",
         "  sv                 [1247, 1434]",
     ]),
