@@ -180,7 +180,10 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
             seen.add(output.path)
             is_file = not output.file.is_in_no_folder
             folder = os.path.dirname(os.path.abspath(output.path)) if is_file else os.curdir
-            target = Target(output.file, *_test_set_of(folder, challenge, test))
+            place, name, doubt = _test_set_of(folder, challenge, test)
+            if challenge is None and is_file and not os.path.isabs(output.path):  # messages name all files in one way
+                place = os.path.relpath(place)
+            target = Target(output.file, place, name, doubt)
             if target.test is not None and target.doubt:
                 target.notes.append(f"{named(target.output)}: {target.doubt}")
             yield target
