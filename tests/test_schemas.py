@@ -55,8 +55,8 @@ COMMANDS = {
     "problems": [
         "check -t dev-0", "check dev-0 missing.tsv", "check guess.tsv", "challenge leaks .", "check one/out.tsv",
     ],
-    "standings": ["board show board --test dev-0", "board show board --test dev-0 --by submission"],
-    "grades": ["board show board --test dev-0 --by person"],
+    "standings": ["board show board -t dev-0", "board show board -t dev-0 --by submission"],
+    "grades": ["board show board -t dev-0 --by person"],
     "receipts": [
         "board add board team bad", "board scan board uploads", "board note board CODE seen",
         "board withdraw board CODE --reason none",
@@ -101,7 +101,7 @@ def with_boards(tmp_path_factory):
 
 def code_of_the_first(geval):
     """Return a submission's code."""
-    return json.loads(geval("board", "show", "board", "--test", "dev-0", "--format", "json")[1])["entries"][0]["code"]
+    return json.loads(geval("board", "show", "board", "-t", "dev-0", "--format", "json")[1])["entries"][0]["code"]
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from geval_py.board.settings import BoardSettings, moment_of, moment_text
 from geval_py.board.submission import attributes
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, REASON, TEAMS, now
-from geval_py.cli.commands import add_format, check_free, command, one_of, option, switch
+from geval_py.cli.commands import add_format, check_free, command, one_of, option, switch, table_options
 from geval_py.errors import DataError
 from geval_py.reading.config import argument_type
 from geval_py.tables.formats import Result
@@ -371,12 +371,12 @@ def run_rescore(args: argparse.Namespace) -> None:
     "Show a leaderboard: places, scores with their intervals, and which differences are significant.",
     """\
   geval board show gazette-board
-  geval board show gazette-board --by submission --test dev-0
+  geval board show gazette-board --by submission -t dev-0
   geval board show gazette-board --phase main --format csv >main.csv
   geval board show gazette-board --by person --format csv >grades.csv     with names and e-mail addresses
 """,
     BOARD,
-    option("--test", metavar="NAME", help="the test set (default: the first of board.yaml)"),
+    table_options(test_name="the test set (default: the first of board.yaml)"),
     option("--phase", metavar="NAME", help="the phase (default: the current one, or the last with an entry)"),
     option("--by", choices=(*leaderboard.BY, PERSON), help="show the best entry of each (default: as in board.yaml)"),
     add_format,
@@ -387,10 +387,10 @@ def run_show(args: argparse.Namespace) -> None:
     if args.by == PERSON:
         from geval_py.board.ranking import grades
 
-        people = grades.grades(board, args.test, phase=args.phase, now=now())
+        people = grades.grades(board, args.test_name, phase=args.phase, now=now())
         terminal.show(Result({"people": list(people.by_name())}, people), args)
         return
-    shown = leaderboard.standings(board, args.test, phase=args.phase, by=args.by, now=now())
+    shown = leaderboard.standings(board, args.test_name, phase=args.phase, by=args.by, now=now())
     if not shown.entries:
         terminal.note(visible(f"there is no entry for {shown.test}"))
     columns, digits = leaderboard.shown_columns(shown), shown.shown_digits

@@ -155,8 +155,8 @@ def test_where_nothing_is_it_says_so(tmp_path, capsys):
 
 @pytest.mark.parametrize(("words", "message"), [
     (["--by", "team"], "argument --by: invalid choice: 'team' (choose from 'submitter', 'submission', 'person')"),
-    (["--tests", "x"], "unrecognized arguments: --tests x\n  did you mean --test?"),
-    (["--test", "dev-0"], "the board has no test `dev-0`\n  it has test-A"),
+    (["--test", "x"], "unrecognized arguments: --test x\n  did you mean --test-name?"),
+    (["-t", "dev-0"], "the board has no test `dev-0`\n  it has test-A"),
 ], ids=["by", "option", "test"])  # fmt: skip
 def test_words_that_are_wrong(board, words, message):
     with pytest.raises(UsageError) as error:

@@ -93,7 +93,7 @@ def _show_all(story, board):
             story("show", board, "--format", form, "--by", by)
     story("status", board)
     story("status", board, "--format", "json")
-    story("show", board, "--test", "test-B")
+    story("show", board, "-t", "test-B")
 
 
 def _publish(story, board):
