@@ -1,6 +1,8 @@
 """The composite action: its script, run as GitHub's runner does."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -136,3 +138,38 @@ def build_wheel(folder, version="0", *_):
         wheel.writestr("geval_stub.py", "def main(): print('geval')\\n")
     return name
 """
+
+
+# The recipes on docs/check.md
+
+RECIPES = [
+    yaml.safe_load(text)
+    for text in re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/check.md").read_text(encoding="utf-8"), re.DOTALL)
+]
+
+
+def test_the_recipe_for_github_gives_the_action_the_challenge():
+    """Else a wrong number of lines would pass."""
+    _, checkout, check = RECIPES[0]["jobs"]["check"]["steps"]
+    assert checkout["with"]["path"] == check["with"]["challenge"]
+    assert {*check["with"]} <= {*ACTION["inputs"]}
+
+
+def test_the_recipe_for_gitlab_shows_the_problems_and_reports_them(action, tmp_path, warm):
+    """The first line of each problem is in the log, and the job fails."""
+    job = RECIPES[1]["check-submission"]
+    commands = [words for words in job["script"] if words.startswith("geval ")]
+    (tmp_path / "challenge").mkdir()
+    (tmp_path / "work").rename(tmp_path / "challenge/.challenge")
+    (tmp_path / "challenge/dev-0").mkdir()
+    (tmp_path / "challenge/dev-0/out.tsv").write_text("the:0,5 :0.5\n")
+    environment = os.environ | {"PATH": f"{warm.bin}{os.pathsep}{os.environ['PATH']}"}
+    processes = [
+        subprocess.run(words, shell=True, cwd=tmp_path / "challenge", env=environment, capture_output=True, text=True)
+        for words in commands
+    ]
+    assert [process.returncode for process in processes] == [0, 1]
+    assert "./dev-0/out.tsv:1:5: `0,5` is not a number" in processes[1].stdout
+    (path,) = job["artifacts"]["reports"].values()
+    report = json.loads((tmp_path / "challenge" / path).read_text(encoding="utf-8"))
+    assert "E114" in {problem["check_name"] for problem in report}

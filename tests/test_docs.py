@@ -4,6 +4,11 @@ import dataclasses
 import functools
 import json
 import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
 
 import pytest
 from examples import PAGES, ROOT, examples_of, run_page
@@ -212,6 +217,31 @@ def test_what_the_recipes_name_is_there():
     named = re.findall(r"`([^`\s]+)`", recipes)
     assert len(named) > 100
     assert [name for name in named if not is_there(name)] == []
+
+
+def test_the_script_of_the_tests_says_what_it_does_and_does_nothing():
+    out = subprocess.run(["bash", ROOT / "scripts/test", "--help"], capture_output=True, text=True, check=True).stdout
+    assert out.startswith("Everything that must hold before a change lands: lint, types, tests")
+    assert "Usage: scripts/test [--long | --coverage] [pytest arguments]\n" in out
+    assert "set -euo" not in out
+
+
+def test_the_demonstration_shows_that_it_works(capfd):
+    """While it installs, which takes minutes on a busy machine."""
+    demo = runpy.run_path(str(ROOT / "scripts/demo"))
+    assert demo["run_with_dots"]([sys.executable, "-c", "import time; time.sleep(4); exit(3)"]) == 3
+    assert re.fullmatch(r"\.+\n", capfd.readouterr().out)
+
+
+def test_items_of_the_authoring_page_are_split_without_leaks(monkeypatch, tmp_path, geval):
+    """The example on the page shows a challenge to publish."""
+    page = read(ROOT / "docs/authoring.md")
+    (command,) = re.findall(r"\$ geval (challenge split [^$]*?)\npart ", page)
+    shutil.copytree(ROOT / "challenges/gazette", tmp_path / "gazette")
+    monkeypatch.chdir(tmp_path / "gazette")
+    assert geval(*shlex.split(command.replace("\\\n", " ")))[0] == 0
+    status, out, _ = geval("challenge", "leaks", "again", "--answers", "again-answers")
+    assert (status, "E40" in out) == (0, False)
 
 
 def test_the_readme_is_short():

@@ -98,9 +98,8 @@ def make_challenge(
     if len(documents) == 1:
         path = documents[0].path
         file = visible(shlex.quote(path)) if path.endswith(".txt") else "FILE"
-        awk = """awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}'"""
-        advice = "cut the text into files, for example at empty lines, and give their folder:\n"
-        advice += f"  mkdir texts; {awk} {file}"
+        advice = "cut the text into files, for example of 50 lines, and give their folder:\n"
+        advice += f"  mkdir texts; split -l 50 -a 4 {file} texts/"
     _check_filled(parts, list(map(recipe.group_of, documents)), recipe.group or "document", advice)
     words = sum(len(document.text.split()) for document in documents)
     how_cut = [
@@ -323,15 +322,14 @@ def _publish(
         splits.OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }
     private = dict(public)
-    inputs = {name: _joined(line for line, _, _ in triples) for name, triples in items.items()}
-    done, size = 0, sum(map(len, inputs.values()))
+    done, size = 0, sum(map(len, items.values()))
     with progress_of(PACKING) as progress:
         for name, triples in items.items():
-            data, with_answers = inputs[name], private if name == splits.HIDDEN_SET else public
-            file = f"{name}/{PACKED_INPUT_FILE}"
+            with_answers, file = private if name == splits.HIDDEN_SET else public, f"{name}/{PACKED_INPUT_FILE}"
+            data = _joined(line for line, _, _ in triples)
             public[file] = with_answers[file] = lzma.compress(data, preset=PRESET)
             with_answers[f"{name}/{splits.EXPECTED_FILE}"] = _joined(word for _, word, _ in triples)
-            done += len(data)
+            done += len(triples)
             if progress is not None:
                 progress(done, size)
     challenge_page = _challenge_page(recipe, columns, group, how_cut, sizes)

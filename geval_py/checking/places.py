@@ -42,7 +42,7 @@ def place_of(code: str, text: str, line: int, *details: Any, bits: int = schemes
     if code != "E119":
         return Place(line, *_point(code, text), text)
     written = wordprobs.parse_line(text, line)
-    column, token, message = 1, "", "the exponentials of these logarithms total far more than 1"
+    column, token, message = 1, "", "the exponentials of these logarithms total more than 1"
     if max(written.values) > 0.0 and written.words is not None:
         column, token, message = _point_at_entry(code, text)
     advice = wordprobs.number_advice(written.words, written.values)

@@ -34,7 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
     try:
-        status = _run(words)
+        try:
+            status = _run(words)
+        except ModuleNotFoundError as error:
+            raise commands.missing_extra(error) from error
         sys.stdout.flush()
     except GevalError as error:
         show_error(error)

@@ -10,7 +10,7 @@ from geval_py.explaining import calibration
 from geval_py.reading import config
 from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import locate
-from geval_py.scoring import evaluate, scores
+from geval_py.scoring import evaluate
 
 
 @command(
@@ -28,12 +28,12 @@ each with the range of calibrated outputs.""",
 )
 def run_calibration(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
-    task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS)
+    task, settings = config.task_and_settings(args)
     with score.blaming_config(task):
         schemes = calibration.calibration_schemes(evaluate.select_schemes(task))
         split = locate(task)
         only_output(split.outputs)
-        (evaluation,) = scores.without_faults(score.scored(task, split, schemes, settings, keep=True))
+        (evaluation,) = score.scored(task, split, schemes, settings, keep=True, strict=True)
     result = calibration.calibration_of(evaluation, documents=settings.documents_by)
     terminal.note(*result.notes)
     score.show_of_task(task, result, settings)

@@ -55,7 +55,7 @@ to validate a directory CHALLENGE representing a Gonito challenge.
 
 
 BOTH = (  # the options that cutting and splitting share
-    option("-o", "--out", metavar="DIR", help="the new folder of the challenge"),
+    option("-o", "--out", required=True, metavar="DIR", help="the new folder of the challenge"),
     option("--answers", metavar="DIR", help="the new folder of the hidden answers (default: DIR-answers)"),
     option(
         "--split", type=SHARES, default=corpora.DEFAULT_SHARES, metavar="N,N,N",
@@ -88,7 +88,7 @@ make_command = command(
 A text is a file; .jsonl and .tsv hold a document a line, whose columns but the text go with each gap.
 The hidden answers of test-A are written to a folder of their own.
 """,
-    option("texts", nargs="*", metavar="PATH", help="a text, a file of texts, or a folder of either"),
+    option("texts", nargs="+", metavar="PATH", help="a text, a file of texts, or a folder of either"),
     *BOTH,
     option(
         "--group", metavar="COLUMN",
@@ -135,7 +135,7 @@ split_command = command(
   geval challenge split old/train -o my-challenge    a folder with in.tsv and expected.tsv
   geval challenge split items -o my-challenge --columns Book,Left,Right --group Book
 """,
-    option("folder", nargs="?", metavar="DIR", help="a folder with in.tsv and expected.tsv"),
+    option("folder", metavar="DIR", help="a folder with in.tsv and expected.tsv"),
     *BOTH,
     option(
         "--group", metavar="COLUMN",
@@ -151,7 +151,7 @@ split_command = command(
 @make_command
 def run_make(args: argparse.Namespace) -> None:
     """Run ``geval challenge make``; raises GevalError."""
-    out, answers = _folders_to_make("make", args, args.texts, "a text")
+    answers = _answers_folder(args)
     for name in ("context", "every", "train_every", "least_frequency"):
         if getattr(args, name) == 0:
             raise UsageError(f"--{name.replace('_', '-')} is 1 or more")
@@ -164,7 +164,7 @@ def run_make(args: argparse.Namespace) -> None:
         drop_copies=args.drop_copies,
     )
     documents = corpora.read_documents(args.texts, id=args.id, text=args.text)
-    parts, copies = make.make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
+    parts, copies = make.make_challenge(documents, recipe, args.out, answers, progress_of=terminal.ItemBar)
     if copies:
         terminal.note(f"{counted(copies, 'gap')} left out, because text around it is in train or in another gap's")
     without_gaps = len(documents) - len({gap.document.id for gaps in parts.values() for gap in gaps})
@@ -174,16 +174,16 @@ def run_make(args: argparse.Namespace) -> None:
             f"with {recipe.cut.context} words on each side"
         )
     sizes = [(name, len(gaps), len({recipe.group_of(gap.document) for gap in gaps})) for name, gaps in parts.items()]
-    _show_parts(sizes, args.group, out, answers)
+    _show_parts(sizes, args.group, args.out, answers)
 
 
 @split_command
 def run_split(args: argparse.Namespace) -> None:
     """Run ``geval challenge split``; raises GevalError."""
-    out, answers = _folders_to_make("split", args, args.folder, "a folder with items")
+    answers = _answers_folder(args)
     pool = make.read_items(args.folder, columns=args.columns.split(",") if args.columns else (), group=args.group)
-    sizes = make.split_items(pool, _recipe(args), out, answers, progress_of=_progress_of)
-    _show_parts(sizes, pool.group, out, answers)
+    sizes = make.split_items(pool, _recipe(args), args.out, answers, progress_of=terminal.ItemBar)
+    _show_parts(sizes, pool.group, args.out, answers)
 
 
 def _recipe(args: argparse.Namespace, **more: Any) -> make.Recipe:
@@ -194,22 +194,11 @@ def _recipe(args: argparse.Namespace, **more: Any) -> make.Recipe:
     )
 
 
-def _folders_to_make(name: str, args: argparse.Namespace, source: object, what: str) -> tuple[str, str]:
-    """Return the new folders of the challenge and of its hidden answers.
-
-    Raises UsageError where the ``source``, called ``what``, or a folder is missing, or the folders are not apart, and
-    ExistingFileError.
-    """
-    if not source or not args.out:
-        missing = "a folder to make is missing: -o DIR" if source else f"{what} is missing"
-        raise UsageError(f"{missing}\n  geval challenge {name} --help shows the options")
+def _answers_folder(args: argparse.Namespace) -> str:
+    """Return the new folder of the hidden answers; raises UsageError and ExistingFileError for folders in use."""
     answers = args.answers or args.out.rstrip("/" + os.sep) + make.ANSWERS_ENDING
     make.check_folders(args.out, answers)
-    return str(args.out), str(answers)
-
-
-def _progress_of(what: str) -> terminal.ProgressBar:
-    return terminal.ProgressBar(what, unit="bytes" if what == make.PACKING else "items")
+    return str(answers)
 
 
 def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: str, answers: str) -> None:
@@ -254,7 +243,6 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
     ),
     *CONTEXTS,
     *check.rule_options("E4"),
-    *check.LISTING,
     status=check.STATUS,
 )  # fmt: skip
 def run_leaks(args: argparse.Namespace) -> int:

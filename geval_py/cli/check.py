@@ -17,7 +17,7 @@ from geval_py.cli.commands import (
     OptionAdder,
     add_format,
     command,
-    metric_options,
+    metric_option,
     number_option,
     option,
     switch,
@@ -36,16 +36,6 @@ TEXT_MAX_PLACES = 4  # for people: a line that they see, and the numbers of thre
 STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 an error in the command line."
 
 
-def _mass(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1:
-        raise ValueError(f"{text!r} is not a number between 0 and 1")
-    return value
-
-
 def rule_options(beginning: str) -> tuple[OptionAdder, ...]:
     """Return the options about which rules count, and how they are shown; some codes have that ``beginning``."""
     most = f"lines named for each rule (default: {check.DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)"
@@ -56,13 +46,12 @@ def rule_options(beginning: str) -> tuple[OptionAdder, ...]:
         option("--select", metavar="RULE,…", help=f"only these rules, by code, its beginning ({beginning}) or name"),
         option("--ignore", metavar="RULE,…", help="not these rules"),
         number_option("--max-problems", help=most),
-    )  # fmt: skip
+        switch("--rules", help="list the rules and exit"),
+        option("--explain", metavar="RULE", help="explain a rule and exit"),
+    )
 
 
-LISTING = (  # the options that only show the rules
-    switch("--rules", help="list the rules and exit"),
-    option("--explain", metavar="RULE", help="explain a rule and exit"),
-)
+MASS = config.matched("0?[.][0-9]*[1-9][0-9]*|[1-9]([.][0-9]+)?e-[1-9][0-9]?", "a number between 0 and 1", float)
 check_command = command(
     "check",
     "Find every problem of a submission, at its line and column, without the hidden answers.",
@@ -85,7 +74,7 @@ check_command = command(
         "-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST",
         help="only this test set; for an output, its test set; repeatable",
     ),
-    *metric_options("check the lines as this metric reads them; repeatable", "the challenge's"),
+    metric_option("check the lines as this metric reads them; repeatable", "the challenge's"),
     *rule_options("E1"),
     number_option("--lines", help="the number of lines of an output whose test set has no answers and no input"),
     number_option(
@@ -95,11 +84,10 @@ check_command = command(
     switch("--fix", help="fix what can be fixed without guessing; keeps OUTPUT.orig"),
     switch("--diff", help="show what --fix would change, and write nothing"),
     option(
-        "--rest-mass", type=config.argument_type(_mass), metavar="EPS",
+        "--rest-mass", type=config.argument_type(MASS), metavar="EPS",
         help="with --fix: the rest to add if there is none",
     ),
     switch("--no-backup", help="with --fix: do not keep OUTPUT.orig"),
-    *LISTING,
     status=STATUS,
 )  # fmt: skip
 

@@ -10,8 +10,7 @@ import argparse
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
@@ -34,11 +33,11 @@ BOARDS, SERVER = "geval_py.cli.board.boards", "geval_py.cli.board.server"
 class Command(NamedTuple):
     """What a command does, the module with its parser and its function, and the page of the documentation.
 
-    Without a ``page``, that is the page with the name of the command, or of its group.
+    By default, the module and the page have the name of the command, or those of its group.
     """
 
     summary: str
-    module: str
+    module: str = ""
     page: str = ""
 
 
@@ -46,7 +45,7 @@ COMMANDS = {
     "baseline": Command(
         "write the output of a simple model, trained on the challenge's train", "geval_py.cli.predict", "models"
     ),
-    "board": Command("collect, score, rank and publish submissions", "geval_py.cli.board"),
+    "board": Command("collect, score, rank and publish submissions"),
     "board init": Command("make a board for a challenge", BOARDS),
     "board add": Command("add submissions: folders, archives, git branches", BOARDS),
     "board scan": Command("add each submission of a folder that is new", BOARDS),
@@ -69,34 +68,26 @@ COMMANDS = {
     "board disqualify": Command("withdraw all submissions of teams, and close their accounts", SERVER),
     "board open": Command("open a closed account of a server again", SERVER),
     "board team": Command("rename teams of a server, and move people", SERVER),
-    "calibration": Command("show whether an output is calibrated", "geval_py.cli.calibration"),
-    "challenge": Command(
-        "cut a challenge from texts, and find what it gives away", "geval_py.cli.challenge", "authoring"
-    ),
-    "challenge make": Command("cut a challenge from texts", "geval_py.cli.challenge", "authoring"),
-    "challenge split": Command("cut a challenge from items that are there", "geval_py.cli.challenge", "authoring"),
-    "challenge leaks": Command(
-        "find what a challenge gives away of its hidden answers", "geval_py.cli.challenge", "authoring"
-    ),
-    "check": Command("find every problem of a submission, without its answers", "geval_py.cli.check"),
-    "compare": Command("show which outputs are better, and whether by more than chance", "geval_py.cli.compare"),
-    "completion": Command(
-        "write the completions of a shell: bash, zsh or fish", "geval_py.cli.completion", "install"
-    ),
-    "convert": Command("write an output in another format as TSV", "geval_py.cli.convert", "importing"),
-    "help": Command("explain a command, a rule, a metric or a term", "geval_py.cli.help", "index"),
-    "lm": Command("train n-gram language models, and compute the perplexity of texts", "geval_py.cli.lm", "models"),
-    "lm train": Command("estimate a model of texts, as KenLM's lmplz", "geval_py.cli.lm", "models"),
-    "lm perplexity": Command("compute the perplexity of texts, as KenLM's query", "geval_py.cli.lm", "models"),
-    "lm surprisal": Command("show the surprisal of each word of a text", "geval_py.cli.lm", "models"),
-    "luck": Command("show how much hash collisions changed scores", "geval_py.cli.luck", "calibration"),
+    "calibration": Command("show whether an output is calibrated"),
+    "challenge": Command("cut a challenge from texts, and find what it gives away", page="authoring"),
+    "challenge make": Command("cut a challenge from texts"),
+    "challenge split": Command("cut a challenge from items that are there"),
+    "challenge leaks": Command("find what a challenge gives away of its hidden answers"),
+    "check": Command("find every problem of a submission, without its answers"),
+    "compare": Command("show which outputs are better, and whether by more than chance"),
+    "completion": Command("write the completions of a shell: bash, zsh or fish", page="install"),
+    "convert": Command("write an output in another format as TSV", page="importing"),
+    "help": Command("explain a command, a rule, a metric or a term", page="index"),
+    "lm": Command("train n-gram language models, and compute the perplexity of texts", page="models"),
+    "lm train": Command("estimate a model of texts, as KenLM's lmplz"),
+    "lm perplexity": Command("compute the perplexity of texts, as KenLM's query"),
+    "lm surprisal": Command("show the surprisal of each word of a text"),
+    "luck": Command("show how much hash collisions changed scores", page="calibration"),
     "mix": Command("mix outputs, where that is better than the best of them", "geval_py.cli.improve", "improve"),
-    "predict": Command("write the output of a language model, with its words' probabilities", "geval_py.cli.predict"),
-    "report": Command("explain an output on one page, with charts", "geval_py.cli.report"),
-    "sample": Command("copy a sample challenge into a new folder", "geval_py.cli.sample", "first-submission"),
-    "submit": Command(
-        "send an output to the server of a board, and show its score", "geval_py.cli.submit", "first-submission"
-    ),
+    "predict": Command("write the output of a language model, with its words' probabilities"),
+    "report": Command("explain an output on one page, with charts"),
+    "sample": Command("copy a sample challenge into a new folder", page="first-submission"),
+    "submit": Command("send an output to the server of a board, and show its score", page="first-submission"),
     "tune": Command("mix an output with frequent words, where that is better", "geval_py.cli.improve", "improve"),
 }
 EXTRAS = {  # the packages of those that a board needs; with another package missing, a command ends by that error
@@ -126,23 +117,16 @@ def run(words: Sequence[str]) -> int:
     """Run the command that words name first; returns the exit status, raises GevalError."""
     name = " ".join(words[:2])
     name = name if name in COMMANDS else words[0]
-    with _extras_named(name):
-        args = parser_of(name).understood(words[len(name.split()) :])
-        return 0 if args is None else carry_out(f"geval {name}", lambda: _functions[name](args), args)
+    args = parser_of(name).understood(words[len(name.split()) :])
+    return 0 if args is None else carry_out(f"geval {name}", lambda: _functions[name](args), args)
 
 
-@contextmanager
-def _extras_named(name: str) -> Iterator[None]:
-    """Turn the error for a missing package of an extra that a board needs into a UsageError that names the extra."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        for extra, packages in EXTRAS.items():
-            if name.startswith("board") and (error.name or "").partition(".")[0] in packages:
-                what = "board" if extra == "board" else name
-                message = f"geval {what} needs {error.name}, of the extra {extra}: {installs(extra)}"
-                raise UsageError(message) from error
-        raise
+def missing_extra(error: ModuleNotFoundError) -> UsageError:
+    """Return the error that names the extra of a package that a board needs; raises that of another package."""
+    for extra, packages in EXTRAS.items():
+        if (error.name or "").partition(".")[0] in packages:
+            return UsageError(f"geval board needs {error.name}, of the extra {extra}: {installs(extra)}")
+    raise error
 
 
 def summaries(group: str = "") -> dict[str, str]:
@@ -198,10 +182,7 @@ class CommandParser(config.Parser):
 
 
 def parser_of(name: str = "") -> CommandParser:
-    """Make the parser of a command in the table, or of the plain command line.
-
-    Raises UsageError without the extra of a command.
-    """
+    """Make the parser of a command in the table, or of the plain command line."""
     if not name:
         return config.plain_parser(
             CommandParser,
@@ -209,8 +190,7 @@ def parser_of(name: str = "") -> CommandParser:
             description="Get GEval's exact scores for word gaps, fast, and see what drives them.",
             epilog=f"commands (geval help COMMAND says more):\n{_listed(summaries())}\n{PLAIN_EXAMPLES}",
         )
-    with _extras_named(name):
-        import_module(COMMANDS[name].module)
+    import_module(COMMANDS[name].module or f"geval_py.cli.{name.split()[0]}")
     return _parsers[name]()
 
 
@@ -229,7 +209,8 @@ def command(
     """
 
     def make() -> CommandParser:
-        page = COMMANDS[name].page or name.split()[0]
+        group = name.split()[0]
+        page = COMMANDS[name].page or COMMANDS[group].page or group
         epilog = f"{before}examples:\n{examples}\n{status}\nDocumentation: {DOCUMENTATION}/{page}.md"
         parser = CommandParser(prog=f"geval {name}", usage=usage, description=description, epilog=epilog)
         for add in options:
@@ -306,13 +287,11 @@ def one_of(*options: OptionAdder, required: bool = False) -> OptionAdder:
     return add_all
 
 
-def metric_options(help: str, default: str = "the challenge's first") -> tuple[OptionAdder, ...]:
-    """Return the options that name the metrics of a command: ``alt_metrics``, which replace the challenge's."""
-    settings = {"dest": "alt_metrics", "action": "append", "metavar": "METRIC"}
-    return (
-        option("-m", "--metric", help=f"{help} (default: {default})", **settings),
-        option("-a", "--alt-metric", help="the same as --metric", **settings),
-    )
+def metric_option(help: str, default: str = "the challenge's first") -> OptionAdder:
+    """Return the option that names the metrics of a command: ``alt_metrics``, which replace the challenge's."""
+    names = ("-m", "--metric", "-a", "--alt-metric")
+    help = f"{help} (default: {default})"
+    return option(*names, dest="alt_metrics", action="append", metavar="METRIC", help=help)
 
 
 def add_format(parser: argparse._ActionsContainer, more: Iterable[str] = ()) -> None:
@@ -347,7 +326,7 @@ CONTEXTS = (
 OF_HASHED_METRICS = (  # the options of the commands that look at one metric on hashed words
     table_options("test_name", "out_files"),
     *PLACES,
-    *metric_options("the metric on hashed words, with its bits and flags"),
+    metric_option("the metric on hashed words, with its bits and flags"),
     add_format,
     table_options("threads"),
 )

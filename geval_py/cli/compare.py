@@ -12,7 +12,7 @@ from geval_py.cli.commands import (
     PLACES,
     add_format,
     command,
-    metric_options,
+    metric_option,
     number_option,
     option,
     table_options,
@@ -72,7 +72,7 @@ differ significantly. The challenge's config.txt is read as for scoring.""",
     ),
     *PLACES[1:],
     option("-o", "--out-file", dest="out_files", action="append", default=[], help="the same as OUT"),
-    *metric_options("the metric to compare"),
+    metric_option("the metric to compare"),
     table_options("vocabulary", "tokenizer"),
     option(
         "--baseline",
@@ -108,22 +108,20 @@ def run_compare(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     folders, tests, args.challenges = args.challenges, args.tests, None
     args.outputs = [*args.outputs, *args.out_files]  # the default is of all calls
-    args.out_directory = folders[0] if folders else args.out_directory
-    args.test_name = tests[0] if tests else None
-    task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, "cluster", command="compare")
-    places = list(product(folders or [None], tests or [task.test_name]))
-    tasks = [task]
+    places = list(product(folders or [args.out_directory], tests or [None]))
     if len(places) > 1:
         alone = [config.said_option(name) for name in OF_ONE_TEST if getattr(args, name, None) is not None]
         alone += ["a pattern of --runs"] * ("{" in (args.runs or ""))
         if alone:
             raise UsageError(f"{', '.join(alone)}: only with a single test set")
-        tasks = [_task_of(args, folder, test) for folder, test in places]
-    results = []
-    for one in tasks:
-        with score.blaming_config(one.replace(out_files=tuple(args.outputs))):
-            schemes = evaluate.select_schemes(one)[:1]
-            results.append(score.scored(one, _located(one, args), schemes, settings, keep=True))
+    results, read = [], []
+    for args.out_directory, args.test_name in places:
+        read.append(config.task_and_settings(args, "cluster", command="compare"))
+    (first, settings), *_ = read
+    for task, _ in read:
+        with score.blaming_config(task.replace(out_files=tuple(args.outputs))):
+            schemes = evaluate.select_schemes(task)[:1]
+            results.append(score.scored(task, _located(task, args), schemes, settings, keep=True))
     sound = [[result for result in of_set if not result.errors] for of_set in results]
     failed = [named(result.output.path) for of_set in results for result in of_set if result.errors]
     for of_set, evaluations in zip(results, sound, strict=True):
@@ -132,7 +130,7 @@ def run_compare(args: argparse.Namespace) -> int:
                 f"{len(evaluations) or 'none'} of {len(of_set)} outputs could be scored: there is nothing to compare"
             )
             return 1
-    with terminal.ProgressBar("samples", unit="items") as progress:
+    with terminal.ItemBar("samples") as progress:
         options = {
             "baseline": args.baseline,
             "samples": args.samples,
@@ -148,20 +146,13 @@ def run_compare(args: argparse.Namespace) -> int:
         comparison = compare(sound[0], **options) if len(sound) == 1 else compare_sets(sound, **options)
     for evaluations in sound:
         score.warn_unbounded_loss(evaluations)
-    notes = [f"{name} could not be scored and is left out" for name in failed]
-    if len(failed) > 2:
-        notes = [f"{some_of(failed, terminal.MAX_LIKEWISE)} could not be scored and are left out"]
-    comparison = replace(comparison, notes=(*notes, *comparison.notes))
+    if failed:
+        left_out = f"left out, as it could not be scored: {some_of(failed, terminal.MAX_LIKEWISE)}"
+        comparison = replace(comparison, notes=(left_out, *comparison.notes))
     comparison = comparison.with_names(dict(settings.names), precision=args.precision)
     terminal.note(*comparison.notes)
-    score.show_of_task(task, comparison, settings)
+    score.show_of_task(first, comparison, settings)
     return 1 if failed else 0
-
-
-def _task_of(args: argparse.Namespace, folder: str | None, test: str) -> config.Task:
-    """Return the task of one of several test sets."""
-    args.out_directory, args.test_name = folder or args.out_directory, test
-    return config.task_and_settings(args, *config.BY_DOCUMENTS, "cluster", command="compare")[0]
 
 
 def _located(task: config.Task, args: argparse.Namespace) -> splits.Split:

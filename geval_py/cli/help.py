@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from geval_py.checking import rules
@@ -31,7 +31,7 @@ from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.matching import MATCHINGS
 from geval_py.scoring.metrics.registry import METRICS
 from geval_py.tables.numbers import counted
-from geval_py.tables.table import Column, Table, named_columns
+from geval_py.tables.table import Table, named_columns
 from geval_py.text import visible, width_of
 
 PURPOSES = {
@@ -62,10 +62,13 @@ FLAGS = {
 }
 
 
+def _write_rows(rows: Iterable[tuple[str, ...]]) -> None:
+    rows = list(rows)
+    terminal.write_table(Table(named_columns("" for _ in rows[0]), rows), header=False)
+
+
 def _write_metrics(metrics: Iterable[Metric]) -> None:
-    rows = [(metric.name, metric.unit, f"{metric.direction} is better", metric.summary) for metric in metrics]
-    columns = [Column("metric"), *named_columns(("unit", "direction", "what it is"))]
-    terminal.write_table(Table(columns, rows), header=False)
+    _write_rows((metric.name, metric.unit, f"{metric.direction} is better", metric.summary) for metric in metrics)
 
 
 def list_metrics() -> None:
@@ -82,25 +85,25 @@ def list_metrics() -> None:
         print(textwrap.fill(sentence, width_of(sys.stdout) or 60))
 
 
-def _show(table: Table, sentence: str) -> None:
-    terminal.write_table(table, header=False)
-    terminal.say(sentence)
+def list_flags() -> None:
+    """List what may stand behind the name of a metric."""
+    _write_rows(FLAGS.items())
+    terminal.say("They stand behind a metric and a colon, and are applied in order: 'Accuracy:lN<any case>'.")
 
 
-TOPICS: dict[str, Callable[[], None]] = {
-    "flags": lambda: _show(
-        Table([Column("flag"), Column("for")], list(FLAGS.items())),
-        "They stand behind a metric and a colon, and are applied in order: 'Accuracy:lN<any case>'.",
-    ),
-    "formats": lambda: _show(
-        Table([Column("format"), Column("for")], list(PURPOSES.items())),
-        "geval -t dev-0 --format csv, say. --help names the formats of each command.",
-    ),
-    "metrics": list_metrics,
-    "rules": lambda: _show(
-        rules.rules_table(rules.RULES), "geval check --explain E101 says what a rule means, and what to do."
-    ),
-}
+def list_formats() -> None:
+    """List the formats of results."""
+    _write_rows(PURPOSES.items())
+    terminal.say("geval -t dev-0 --format csv, say. --help names the formats of each command.")
+
+
+def list_rules() -> None:
+    """List the checker's rules."""
+    terminal.write_table(rules.rules_table(), header=False)
+    terminal.say("geval check --explain E101 says what a rule means, and what to do.")
+
+
+TOPICS = {"flags": list_flags, "formats": list_formats, "metrics": list_metrics, "rules": list_rules}
 
 
 @command(

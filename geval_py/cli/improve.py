@@ -16,19 +16,20 @@ from geval_py.cli import score, terminal
 from geval_py.cli.commands import (
     PLACES,
     add_format,
+    check_free,
     command,
-    metric_options,
+    metric_option,
     number_option,
     option,
     switch,
     table_options,
 )
-from geval_py.errors import ExistingFileError, UsageError
+from geval_py.errors import UsageError
 from geval_py.explaining import derived, mixing
 from geval_py.reading import config, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import only_output, own_names, unique_names
-from geval_py.scoring import evaluate, scores
+from geval_py.scoring import evaluate
 from geval_py.scoring.evaluate import kept_path
 from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import named, some_of
@@ -37,7 +38,7 @@ OPTIONS = (
     table_options("test_name"),
     *PLACES,
     table_options("names"),
-    *metric_options("a hashed metric"),
+    metric_option("a hashed metric"),
     number_option(
         "--words",
         default=None,
@@ -83,7 +84,7 @@ that is the same for all words. The mixture is written if it helps on held-out l
 )
 def run_tune(args: argparse.Namespace) -> None:
     """Run ``geval tune``; raises GevalError."""
-    task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, command="tune")
+    task, settings = config.task_and_settings(args, command="tune")
     with score.blaming_config(task):
         split = splits.locate(task)
         only_output(split.outputs)
@@ -114,7 +115,7 @@ and by more than chance.""",
 )
 def run_mix(args: argparse.Namespace) -> None:
     """Run ``geval mix``; raises GevalError."""
-    task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, command="mix")
+    task, settings = config.task_and_settings(args, command="mix")
     task = task.replace(out_files=tuple(args.outputs))
     with score.blaming_config(task):
         split = splits.locate(task)
@@ -132,7 +133,7 @@ def run_mix(args: argparse.Namespace) -> None:
 def _improve(args: argparse.Namespace, task: config.Task, settings: config.Settings, split: splits.Split) -> None:
     with score.blaming_config(task):
         schemes = evaluate.select_schemes(task)[:1]
-        evaluations = scores.without_faults(score.scored(task, split, schemes, settings, keep=True))
+        evaluations = score.scored(task, split, schemes, settings, keep=True, strict=True)
     # A target that is not there, or not free, is found before the search.
     outputs = [evaluation.output for evaluation in evaluations]
     challenge = Challenge(path=task.directory, task=task)
@@ -144,7 +145,10 @@ def _improve(args: argparse.Namespace, task: config.Task, settings: config.Setti
         if test != task.test_name:
             sources = [derived.find_output(challenge[test], output) for output in outputs]
         mixed = derived.mixed_output(sources, last, challenge[test].directory, split.output_header)
-        plans.append((mixed, _checked_lines(mixed, challenge, test, force=args.force)))
+        for path in (mixed.path, kept_path(mixed.path)):
+            check_free(path, args)
+        mixed.check_free(args.force)  # not of a source
+        plans.append((mixed, mixed.check_lines(challenge[test])))
     mixture = mixing.improve(
         evaluations,
         words=args.words,
@@ -161,7 +165,7 @@ def _improve(args: argparse.Namespace, task: config.Task, settings: config.Setti
         score.show_of_task(task, mixture, settings)
     if mixture.taken or args.force:
         for mixed, lines in plans:
-            with terminal.ProgressBar("lines", unit="items") as progress:
+            with terminal.ItemBar("lines") as progress:
                 mixed.write(mixture.mixing, mixture.kept(), progress=partial(progress, size=lines))
             written.append(mixed.path)
         if is_text and not plans:
@@ -173,16 +177,3 @@ def _improve(args: argparse.Namespace, task: config.Task, settings: config.Setti
     if settings.format in FOR_PEOPLE:
         for path in written:
             terminal.say(f"wrote {named(path)}", None if is_text else sys.stderr)
-
-
-def _checked_lines(mixed: derived.Derived, challenge: Challenge, test: str, *, force: bool) -> int:
-    """Return the number of lines of a new output.
-
-    Raises UsageError for what would be written over without ``force``, and the DataErrors of files.
-    """
-    try:
-        mixed.check_free(force)
-    except ExistingFileError as error:
-        hint = "" if force else "\n  --force writes over it"
-        raise UsageError(f"{named(error.path)} is there already, and is left as it is{hint}") from error
-    return mixed.check_lines(challenge[test])

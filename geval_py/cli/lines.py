@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain, islice
 
 from geval_py.cli.score import evaluate_with_texts, show_of_task
-from geval_py.cli.terminal import ProgressBar, note
+from geval_py.cli.terminal import ItemBar, note
 from geval_py.errors import UsageError
 from geval_py.explaining import line_by_line
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures, rank_features
@@ -25,6 +25,7 @@ from geval_py.reading.preparation import find_tokenizer, preparation_of
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.scores import Evaluation
 from geval_py.tables.formats import FOR_PEOPLE
+from geval_py.tables.numbers import counted
 from geval_py.text import colours_are_unwanted, named, shows_colours, visible
 
 TOP_ON_SCREEN = 20  # lines or features that a terminal shows without --top
@@ -44,19 +45,13 @@ def show_features(task: Task, settings: Settings) -> None:
         note(f"{score.name} has no value for {unscored} of {len(scores)} lines alone: left out")
     if undefined > unscored:
         note(f"the score of {undefined} of {len(scores)} lines is infinite in both outputs: left out")
-    if infinite and other is None:
-        note(f"the score of {infinite} of {len(scores)} lines is infinite, and so is the mean of their features")
-    elif infinite:
-        note(f"the score of {infinite} of {len(scores)} lines is infinite in one output: means are infinite or NaN")
+    if infinite:
+        where = "" if other is None else " in one output"
+        note(f"the score of {infinite} of {len(scores)} lines is infinite{where}: means are infinite or NaN")
     features = rank(task, settings, evaluation, other, best=settings.reverse_sort)
-    lines = len(scores) - undefined
-    if not len(features) and lines < 2:
-        note(f"no feature is shown: there {'is 1 line' if lines else 'are 0 lines'} to rank, and it takes 2")
-    elif not len(features) and features.least > 1:
-        least = f"at least {features.least} of {lines} lines"
-        note(f"no feature is shown: none is on {least}, and missing from as many (--min-frequency)")
-    elif not len(features):
-        note(f"no feature is shown: each is on all {lines} lines")
+    if not len(features):
+        lines = counted(len(scores) - undefined, "line")
+        note(f"no feature is shown: none is on at least {features.least} of {lines}, and missing from as many")
     if settings.min_frequency is None and features.least > 1:
         note(f"features on fewer than {features.least} lines are left out (--min-frequency 1 shows them)")
     top, total = _top(settings), len(features)
@@ -100,7 +95,7 @@ def rank(
     Documents are looked for where there is more to see than p, which is GEval's, by line.
     """
     only_p = settings.format in FOR_PEOPLE
-    with ProgressBar("features", unit="items") as progress:
+    with ItemBar("features") as progress:
         return rank_features(
             evaluation,
             kinds_of(task, settings),

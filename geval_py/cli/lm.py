@@ -52,9 +52,11 @@ group(
 )
 DEFAULT_ORDER = 5
 ROWS_LOOKED_AT = 100
-MODEL_HELP = (
-    "a model: an ARPA file, which may be compressed; or gguf:FILE, hf:NAME or openai:URL#MODEL, as in geval predict"
-)
+MODEL = option(
+    "model", metavar="MODEL",
+    help="a model: an ARPA file, which may be compressed; or gguf:FILE, hf:NAME or openai:URL#MODEL, as in geval "
+    "predict",
+)  # fmt: skip
 TEXT_HELP = "a text with one sentence per line, which may be compressed (-: standard input)"
 TOKENIZER_HELP = f"split lines into tokens: {', '.join(TOKENIZERS)}"
 DISCOUNT = config.argument_type(
@@ -68,7 +70,7 @@ OF_KNESER_NEY = (
 def _text_options(default: str) -> tuple[OptionAdder, ...]:
     """Return the options of a text; ``default`` is the set of a challenge that is read."""
     return (
-        option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP.replace("-:", "default:")),
+        option("texts", nargs="*", default=[], metavar="TEXT", help=TEXT_HELP.replace("-:", "default:")),
         option(
             "--challenge", metavar="DIR", help="read a challenge: left context, answer and right context as a line"
         ),
@@ -219,10 +221,7 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
   geval lm perplexity text.arpa.xz --challenge gazette -t dev-0 --bootstrap 1000
   geval lm perplexity text.arpa other.txt --sentences | sort -n | head
 """,
-    option(
-        "model", nargs="?", metavar="MODEL",
-        help=MODEL_HELP,
-    ),
+    MODEL,
     *_text_options(config.DEFAULT_TEST),
     option(
         "--no-sentence-marks", dest="marks", action="store_false",
@@ -235,18 +234,16 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
     switch(
         "--sentences", help="print log10 of the probability and the number of OOVs, or of tokens, of each sentence"
     ),
-    number_option(
-        "-B", "--bootstrap", help="show 95 %% intervals from N resamples of the sentences (1000 is typical)",
+    table_options(
+        "seed", "precision", bootstrap="show 95 % intervals from N resamples of the sentences (1000 is typical)"
     ),
-    table_options("seed", "precision"),
     add_format,
     before=f"{ngram_model.UNKNOWN_CONVENTION[:1].upper()}{ngram_model.UNKNOWN_CONVENTION[1:]}.\n\n",
 )  # fmt: skip
 def run_perplexity(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
-    if args.model is None or (not (args.texts or args.challenge) and sys.stdin.isatty()):
-        missing = "a model" if args.model is None else "a text"
-        raise UsageError(f"{missing} is missing\n  for example geval lm perplexity text.arpa other.txt")
+    if not (args.texts or args.challenge) and sys.stdin.isatty():
+        raise UsageError("a text is missing\n  for example geval lm perplexity text.arpa other.txt")
     if args.bootstrap is None and args.seed is not None:
         raise UsageError("--seed goes with --bootstrap")
     if args.sentences and (args.bootstrap is not None or args.format != "text"):
@@ -277,7 +274,7 @@ def run_perplexity(args: argparse.Namespace) -> None:
         return
     intervals = None
     if args.bootstrap is not None:
-        with terminal.ProgressBar("samples", unit="items") as progress:
+        with terminal.ItemBar("samples") as progress:
             intervals = resampled(args.bootstrap, config.DEFAULT_SEED if args.seed is None else args.seed, progress)
     terminal.show(shown(intervals, args.precision), args)
 
@@ -297,7 +294,7 @@ def _texts(blocks: Iterator[TextBlock], *, whole: bool) -> Iterator[str]:
   geval lm surprisal text.arpa other.txt
   geval lm surprisal text.arpa other.txt.gz --format csv >surprisal.csv
 """,
-    option("model", nargs="?", metavar="MODEL", help=MODEL_HELP),
+    MODEL,
     option(
         "text", nargs="?", default=files.STANDARD_INPUT, metavar="TEXT",
         help="a text with one sentence per line, which may be compressed (default: standard input)",
@@ -307,8 +304,6 @@ def _texts(blocks: Iterator[TextBlock], *, whole: bool) -> Iterator[str]:
 )  # fmt: skip
 def run_surprisal(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
-    if args.model is None:
-        raise UsageError("a model is missing\n  for example geval lm surprisal text.arpa other.txt")
     lines = (line for _, _, block in blocks_of_files([args.text]) for line in block[:-1].split(b"\n"))
     ahead, behind = tee(lines)
     surprisals = _opened(args.model).text_surprisals(line.decode(errors="surrogateescape") for line in ahead)

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -149,7 +148,12 @@ def _write(
     """Write a model's output for a test set, or go on with it: ``limit`` items (None: all)."""
     kind, contexts = predicting.kind_of(args.model), (args.left, args.right)
     challenge, test, output = _located(args, _file_name(name, args.model, options))
-    train = challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
+    needs_train = kind.learns or options.candidates
+    train = challenge[splits.TRAINING_SET] if needs_train or splits.TRAINING_SET in list(challenge) else None
+    has_train = train is not None and train.input is not None and train.expected is not None
+    if train is not None and needs_train and not has_train:
+        hint = f"it takes {splits.INPUT_FILE} and {splits.EXPECTED_FILE}"
+        raise MissingFileError(what="There is nothing to train on", path=train.directory, hint=hint)
     described = _described(args, train, test, options)
     size, method, server, start = len(test), None, None, time.monotonic()
     os.makedirs(test.directory, exist_ok=True)
@@ -165,14 +169,14 @@ def _write(
             opened = model.model if isinstance(model, WordSearch) else model
             server = opened if isinstance(opened, Server) else None
             method = getattr(model, "method", None)
-            if kind.learns or options.candidates or (train and train.input and train.expected):
-                baseline = predicting.trained(model, _training_items(challenge, contexts), options.candidates)
+            if train is not None and has_train:
+                baseline = predicting.trained(model, _training_items(train, contexts), options.candidates)
             if not kind.learns:
                 _note_faults(model, next(_gaps(test, contexts)))
             rest = islice(_gaps(test, contexts), first, None if limit is None else first + limit)
             start = time.monotonic()
             try:
-                with terminal.ProgressBar("items", unit="items") as progress:
+                with terminal.ItemBar("items") as progress:
                     for line in predicting.lines_of(model, rest, baseline):
                         add(line)
                         progress(len(done), size)
@@ -203,11 +207,7 @@ def _write(
         return
     terminal.say(f"wrote {named(output)}")
     if not kind.learns and test.expected is not None:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            score = evaluate(challenge, test.name, output=output).scores[0]
-        for warning in caught:
-            terminal.note(str(warning.message))
+        score = evaluate(challenge, test.name, output=output).scores[0]
         terminal.say(f"{score.name} {fixed(score.value, 2)}")
 
 
@@ -271,24 +271,19 @@ def _note_one_context(name: str, test: DataSet, contexts: tuple[str, str]) -> No
 
 def _note_faults(model: baselines.WordModel, item: items.Item) -> None:
     """Note what makes a language model's predictions for items like this one worse."""
-    for note in getattr(model, "notes", tuple)():
-        terminal.note(note)
+    terminal.note(*getattr(model, "notes", tuple)())
     if corpus.lacks_spaces(" ".join(corpus.gap_of(item)[:2])):
         cause = "the contexts have no spaces between words, which a language model is asked for"
         terminal.note(f"{cause}\n  split the texts into words")
 
 
-def _training_items(challenge: Challenge, contexts: tuple[str, str]) -> Iterator[items.Item]:
-    """Return the items of train; raises MissingFileError."""
-    train = challenge[splits.TRAINING_SET]
-    for path, file in ((train.input, splits.INPUT_FILE), (train.expected, splits.EXPECTED_FILE)):
-        if path is None:
-            place = os.path.join(challenge.path, splits.TRAINING_SET, file)
-            raise MissingFileError(what="There is nothing to train on", path=place)
-    with terminal.ProgressBar("train", unit="items") as progress:
+def _training_items(train: DataSet, contexts: tuple[str, str]) -> Iterator[items.Item]:
+    """Yield the items of train, with a progress bar."""
+    size = len(train)
+    with terminal.ItemBar("train") as progress:
         for done, item in enumerate(corpus.with_contexts(train, contexts), 1):
             yield item
-            progress(done, len(train))
+            progress(done, size)
 
 
 def _file_name(name: str, address: str, options: predicting.Options) -> str:

@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 
 from geval_py.cli import score, terminal
-from geval_py.cli.commands import DOCUMENTS, PLACES, command, metric_options, option, table_options
+from geval_py.cli.commands import DOCUMENTS, PLACES, command, metric_option, option, table_options
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, rewriting
 from geval_py.reading.outputs import find_outputs
@@ -36,7 +36,7 @@ which lines are hard. Of several outputs the first is explained, and compared wi
     table_options("test_name", "out_files"),
     option("--html", metavar="FILE", help="the page, one file that loads nothing (default: report.html)"),
     option("--svg", metavar="DIR", help="the charts alone, a file each, in this folder"),
-    *metric_options("the metric"),
+    metric_option("the metric"),
     DOCUMENTS,
     table_options("vocabulary", "tokenizer"),
     *PLACES,
@@ -46,13 +46,19 @@ def run_report(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     html, svg = args.html, args.svg
     if html is None and svg is None:
-        html = _own_page()
+        html = PAGE_FILE
+        with suppress(OSError), open(html, "rb") as file:
+            if GENERATOR not in file.read(4096):
+                raise UsageError(
+                    f"{named(html)} is not a page of geval report, and so is not overwritten\n"
+                    "  name another file with --html FILE"
+                )
     elif html and os.path.splitext(html)[1].lower() not in ("", ".html", ".htm"):
         raise UsageError(f"Cannot write {named(html)}: a report is HTML\n  name a file that ends in .html")
     from geval_py.reports.page import charts, page
     from geval_py.reports.report import Report
 
-    task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS)
+    task, settings = config.task_and_settings(args)
     with score.blaming_config(task):
         evaluation, *others = score.evaluate_with_texts(task, settings)
         folder = os.path.dirname(evaluation.split.expected) or "."
@@ -63,7 +69,7 @@ def run_report(args: argparse.Namespace) -> None:
         baselines = {
             f"the baseline {one.output.parameters['model']}": one.scores[0].value for one in results if one.has_scores
         }
-    with terminal.ProgressBar("samples", unit="items") as progress:
+    with terminal.ItemBar("samples") as progress:
         report = Report(
             evaluation,
             others,
@@ -79,26 +85,12 @@ def run_report(args: argparse.Namespace) -> None:
         _write_text(html, text)
         terminal.say(f"wrote {named(html)}: {visible(evaluation.output.name)}, {visible(evaluation.split.name)}")
     if svg is not None:
-        try:
+        with suppress(OSError):  # which writing the first chart says
             os.makedirs(svg, exist_ok=True)
-        except (OSError, ValueError) as error:
-            reason = visible(getattr(error, "strerror", None) or str(error))
-            raise UsageError(f"Cannot write {named(svg)}: {reason}") from error
         for name, text in drawn.items():
             path = os.path.join(svg, f"{name}.svg")
             _write_text(path, text)
             terminal.say(f"wrote {named(path)}")
-
-
-def _own_page() -> str:
-    """Return the page's file name; raises UsageError if a file has it that is not a report's."""
-    with suppress(OSError), open(PAGE_FILE, "rb") as file:
-        if GENERATOR not in file.read(4096):
-            raise UsageError(
-                f"{named(PAGE_FILE)} is not a page of geval report, and so is not overwritten\n"
-                "  name another file with --html FILE"
-            )
-    return PAGE_FILE
 
 
 def _write_text(path: str, text: str) -> None:

@@ -14,7 +14,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from geval_py.cli.commands import parser_of
-from geval_py.cli.terminal import ProgressBar, cluster_at, complain, note, note_outputs, show, show_error, show_notes
+from geval_py.cli.terminal import (
+    ItemBar,
+    ProgressBar,
+    cluster_at,
+    complain,
+    note,
+    note_outputs,
+    show,
+    show_error,
+    show_notes,
+)
 from geval_py.errors import (
     ConfigError,
     DataError,
@@ -69,7 +79,7 @@ def run(task: Task, settings: Settings) -> int:
 
 
 def _progress_of_samples(settings: Settings) -> AbstractContextManager[ProgressBar | None]:
-    return nullcontext() if settings.bootstrap is None else ProgressBar("samples", unit="items")
+    return nullcontext() if settings.bootstrap is None else ItemBar("samples")
 
 
 def _status_of(table: ScoreTable) -> int:
@@ -178,12 +188,19 @@ def blaming_config(task: Task) -> Iterator[None]:
 
 
 def scored(
-    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, keep: bool = False
+    task: Task,
+    split: Split,
+    schemes: Sequence[Named],
+    settings: Settings,
+    *,
+    keep: bool = False,
+    strict: bool = False,
+    raw_filters: bool = False,
 ) -> list[Evaluation]:
     """Score the outputs of a split, with a progress bar for each, and show their notes.
 
     Outputs that are read again later are to be told to ``keep`` their texts. The errors of an output are shown, and
-    the others scored; if the only output has no score at all, its error is raised.
+    the others scored. If the only output has no score at all, its error is raised or, if ``strict``, any first error.
     """
     with cluster_at(settings.cluster) if settings.cluster else nullcontext() as cluster:
         results = list(
@@ -195,9 +212,10 @@ def scored(
                 threads=settings.threads,
                 cluster=cluster,
                 watch=ProgressBar,
+                raw_filters=raw_filters,
             )
         )
-    if len(results) == 1 and not results[0].has_scores:
+    if strict or (len(results) == 1 and not results[0].has_scores):
         without_faults(results)
     for result in results:
         for error in result.errors:
@@ -219,18 +237,8 @@ def evaluate_with_texts(task: Task, settings: Settings, others: Sequence[str] | 
             f"\n  there are {some_of(output.name for output in split.outputs)}"
         )
     split = locate_others(split, task, others or ())
-    results = evaluate_split(
-        task,
-        split,
-        select_schemes(task)[:1],
-        keep=True,
-        raw_filters=for_mode,
-        threads=settings.threads,
-        watch=ProgressBar,
-    )
-    evaluations = without_faults(results)
-    show_notes(evaluations)
-    return evaluations
+    schemes = select_schemes(task)[:1]
+    return scored(task, split, schemes, settings, keep=True, strict=True, raw_filters=for_mode)
 
 
 # What a user should know of outputs and their scores.

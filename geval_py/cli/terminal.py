@@ -13,12 +13,13 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from geval_py.errors import GevalError, LongLineWarning, MalformedLineError, UsageError
+from geval_py.errors import GevalError, MalformedLineError, UsageError
 from geval_py.reading.config import Settings, said_option
 from geval_py.reading.files import name_of
 from geval_py.reading.outputs import OUTPUT_NAME
@@ -43,7 +44,7 @@ _drawer: _Drawer | None = None  # of these phases, on a terminal
 
 
 def carry_out(name: str, command: Callable[[], int | None], asked: Settings | argparse.Namespace) -> int:
-    """Run a command as ``--output`` and ``--quiet`` ask, and return its exit status.
+    """Run a command as ``--output`` and ``--quiet`` ask, show warnings as notes, and return its exit status.
 
     The file of ``--output`` is left as it was if an error is raised, or if the command fails and shows nothing.
     Raises UsageError for a file that cannot be written, and one that may hold the output of a model.
@@ -56,7 +57,9 @@ def carry_out(name: str, command: Callable[[], int | None], asked: Settings | ar
             f"Cannot write results to {named(output)}: it may hold the output of a model\n"
             f"  -o {visible(output)} scores it; remove it first if you do not need it"
         )
-    with ProgressBar(name), notes_on_long_lines():
+    with ProgressBar(name), warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: note(str(message))
         if output is None:
             return command() or 0
         from geval_py.reading.rewriting import written_whole
@@ -71,23 +74,6 @@ def carry_out(name: str, command: Callable[[], int | None], asked: Settings | ar
                 results.detach()  # which writes what is left, and leaves the file open
             file.is_wanted = status == 0 or file.stream.tell() > 0
     return status
-
-
-@contextmanager
-def notes_on_long_lines() -> Iterator[None]:
-    """Write what is warned of long lines as notes, once each, before they are scored."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("default", LongLineWarning)
-        show_others = warnings.showwarning
-
-        def show_warning(message: Warning | str, category: type[Warning], *more: Any, **place: Any) -> None:
-            if issubclass(category, LongLineWarning):
-                note(str(message))
-            else:
-                show_others(message, category, *more, **place)
-
-        warnings.showwarning = show_warning
-        yield
 
 
 def _may_be_output(path: str) -> bool:
@@ -237,6 +223,9 @@ class ProgressBar:
             _drawer.draw()
 
 
+ItemBar = partial(ProgressBar, unit="items")
+
+
 def end_bar() -> None:
     """Show no bar from here on, for a command that waits until it is interrupted."""
     if _drawer is not None:
@@ -257,7 +246,7 @@ class _Drawer(Thread):
         self._streams = {name: getattr(sys, name) for name in ("stdin", "stdout", "stderr")}
         for name, stream in self._streams.items():
             if stream is not None and stream.isatty():
-                setattr(sys, name, _Watched(stream, self.clear if name == "stderr" else self.end))
+                setattr(sys, name, _Watched(stream, self._lock, self.clear if name == "stderr" else self.end))
         self.start()
 
     def run(self) -> None:
@@ -307,12 +296,20 @@ class _Drawer(Thread):
 
 
 class _Watched:
-    """A stream of a terminal; the bar is cleared before it is used."""
+    """A stream of a terminal; the bar is cleared before it is used, and not drawn amid what is written."""
 
-    def __init__(self, stream: TextIO, clear: Callable[[], None]) -> None:
-        self._stream, self._clear = stream, clear
+    def __init__(self, stream: TextIO, lock: RLock, clear: Callable[[], None]) -> None:
+        self._stream, self._lock, self._clear = stream, lock, clear
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("buffer", "write", "writelines"):
+        if name == "buffer":
             self._clear()
         return getattr(self._stream, name)
+
+    def write(self, text: str) -> None:
+        self.writelines([text])
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        with self._lock:
+            self._clear()
+            self._stream.writelines(lines)

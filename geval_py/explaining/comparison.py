@@ -67,7 +67,7 @@ from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.score_tables import short_name
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Bold, Column, Table, plain_table
-from geval_py.text import shown, some_of, visible
+from geval_py.text import named, shown, some_of, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -367,10 +367,10 @@ class Comparison(formats.Tabular):
             rows.append(of_set | row | {"groups": groups, "signature": str(system.signature or "")})
         return plain_table(list(rows[0]), [list(row.values()) for row in rows])
 
-    def _range(self, name: str, write: Callable[[float], str]) -> str:
+    def _range(self, name: str, write: Callable[[float], str], between: str = " to ") -> str:
         """Write the least and the greatest of a figure of the systems; "" if none has it."""
         values = [value for system in self.systems if (value := getattr(system, name)) is not None]
-        return " to ".join(dict.fromkeys(map(write, (min(values), max(values))))) if values else ""
+        return between.join(dict.fromkeys(map(write, (min(values), max(values))))) if values else ""
 
     def signatures(self) -> Iterator[str]:
         return scores.signature_lines(
@@ -440,7 +440,7 @@ class Comparison(formats.Tabular):
                 f"{NOT_WORSE}: non-inferiority test with a margin of {self.no_worse_than:g}{unit} (one-sided p, 5 % "
                 "level, not corrected for the number of systems)."
             )
-        if detectable := self._range("least_detectable", self.detectable_text):
+        if detectable := self._range("least_detectable", self.detectable_text, ", up to "):
             yield f"Minimum detectable difference: {detectable} (80 % power, 5 % level)."
         if self.detect is not None and (needed := self._range("lines_needed", lambda value: f"{value:,.0f}")):
             needed += " such lines (inf: only more training runs help)" if "inf" in needed else " such lines"
@@ -828,7 +828,7 @@ def _notes(
                 only = f"some outputs differ only in {parameter}: if they are training runs of one system"
                 yield f"{only}, use --runs {parameter}"
     elif fixed := [output.name for output in files if runs not in output.parameters and not output.is_baseline]:
-        yield f"{some_of(fixed)} has no {visible(runs)} in its name: it counts as a system without training runs"
+        yield f"without {visible(runs)} in the name, and so not training runs: {some_of(map(named, fixed))}"
     for same in equal_systems(evaluation.scores[0].statistics for evaluation in evaluations):
         *others, last = (names[n] for n in same)
         all_of = f"{visible(', '.join(others))} and {visible(last)}"

@@ -660,9 +660,9 @@ def merged(given: Mapping[str, Any]) -> dict[str, Any]:
 def task_and_settings(given: argparse.Namespace, *heeded: str, command: str = "") -> tuple[Task, Settings]:
     """Return a command's task and settings from its words and config.txt; given metrics replace the challenge's.
 
-    All commands heed the format and what goes with it, the seed and the threads; ``heeded`` are the other settings
-    that this one does. A ``command`` that is named takes one metric at most. Raises UsageError, and the errors of
-    :func:`merged`.
+    All commands heed the format and what goes with it, the documents, the seed and the threads; ``heeded`` are the
+    other settings that this one does. A ``command`` that is named takes one metric at most. Raises UsageError, and
+    the errors of :func:`merged`.
     """
     fields = {*Task.defaults, *Settings.defaults}
     own = {
@@ -671,7 +671,7 @@ def task_and_settings(given: argparse.Namespace, *heeded: str, command: str = ""
         if name in fields and value is not None and value is not False
     }
     values = merged(own)
-    heeded = ("format", *OF_COMMAND_LINE, "seed", "threads", *heeded)
+    heeded = ("format", *OF_COMMAND_LINE, *BY_DOCUMENTS, "seed", "threads", *heeded)
     settings = Settings(**{name: values[name] for name in heeded if name in values})
     task = fields_of(Task, values)
     if "alt_metrics" in own:

@@ -428,7 +428,7 @@ def histogram(blocks: Sequence[BarPart], marks: Sequence[tuple[float, str]], tit
     shares = [round(n * step, 12) for n in range(math.ceil(most / step - 1e-9) + 1)]
     y = Scale(0.0, shares[-1], 220, 30)
     # Two rows of labels: nats, and below them the perplexity of a line with that loss.
-    ticks = x.ticks(6, tick_text if title else lambda value: f"{value:g}\n{figure(exp(value))}")
+    ticks = x.ticks(5, tick_text if title else lambda value: f"{value:g}\n{figure(exp(value))}")
     title_of_x = title or "loss of the line in nats; below, its perplexity"
     parts = _axes(x, y, ticks, [(share, _percent_tick(share)) for share in shares], title_of_x)
     for block, start in zip(blocks, bottoms, strict=True):

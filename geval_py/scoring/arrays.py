@@ -322,7 +322,7 @@ class Predictions:
         if place == len(numbers):
             if self._unit is not Unit.LOGARITHMS or numbers.max() == -math.inf:
                 return NO_MASS
-            what = "the exponentials of its numbers total far more than 1"
+            what = "the exponentials of its numbers total more than 1"
             if self._rests is not None and self._rests[row] > 0.0:
                 return f"{what}\n  rest is a logarithm, too: log(0.1)"
             return f"{what}\n  for logits give logits=True in place of log=True"

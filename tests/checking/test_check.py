@@ -61,7 +61,7 @@ def first(problem):
 GOOD = b"the:0.5 of:0.25 :0.25\n"
 
 AS_LOGARITHMS = "is not in [0,1], so all numbers of the line are read as logarithms"
-FAR_ABOVE_ONE = "the exponentials of these logarithms total far more than 1"
+FAR_ABOVE_ONE = "the exponentials of these logarithms total more than 1"
 NUMBERS = {  # that are neither probabilities nor their logarithms
     b"the:120 of:60 a:30 :100\n": (1, 5, "the:120", f"`120` {AS_LOGARITHMS}; they look like counts: divide each by their sum"),
     b"the:5.3 of:3.2 and:-1.2 :-2\n": (1, 5, "the:5.3", f"`5.3` {AS_LOGARITHMS}; they look like logits: apply softmax"),

@@ -173,16 +173,16 @@ def test_split(here, geval):
 
 
 WRONG = {
-    "challenge make": "a text is missing\n  geval challenge make --help shows the options",
-    "challenge make texts": "a folder to make is missing: -o DIR\n  geval challenge make --help shows the options",
+    "challenge make": "the following arguments are required: PATH, -o/--out\n  geval challenge make --help shows the options",
+    "challenge make texts": "the following arguments are required: -o/--out\n  geval challenge make --help shows the options",
     "challenge make texts -o c --context 0": "--context is 1 or more",
     "challenge make texts -o c --train-every 0": "--train-every is 1 or more",
     "challenge make texts -o c --words (": "--words is not a regular expression: (\n  missing ), unterminated subpattern at position 0",
     "challenge make texts -o c --split 80,20": ("argument --split: '80,20' is not three whole numbers for train, dev-0 and test-A, as 80,10,10\n"
      "  geval challenge make --help shows the options"),
     "challenge make texts -o c --answers c/x": "the hidden answers would lie inside the public folder: `c/x` is in `c`\n  name another folder with --answers",
-    "challenge split": "a folder with items is missing\n  geval challenge split --help shows the options",
-    "challenge split old": "a folder to make is missing: -o DIR\n  geval challenge split --help shows the options",
+    "challenge split": "the following arguments are required: DIR, -o/--out\n  geval challenge split --help shows the options",
+    "challenge split old": "the following arguments are required: -o/--out\n  geval challenge split --help shows the options",
     "challenge leaks --select E9": "there is no rule `E9`\n  geval challenge leaks --rules lists them",
     "challenge leaks --explain W204": "there is no rule `W204`\n  geval challenge leaks --rules lists them",
 }  # fmt: skip

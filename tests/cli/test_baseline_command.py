@@ -57,7 +57,7 @@ def test_answers_of_the_test_are_not_needed(geval):
 
 def test_there_is_nothing_to_train_on(geval):
     Path("train/expected.tsv").unlink()
-    message = "geval: There is nothing to train on: `./train/expected.tsv`\n"
+    message = "geval: There is nothing to train on: `./train`\n  it takes in.tsv and expected.tsv\n"
     assert geval("baseline", "-t", "dev-0") == (1, "", message)
     shutil.rmtree("train")
     status, _, err = geval("baseline", "-t", "dev-0")

@@ -421,6 +421,27 @@ def test_progress_is_shown_on_a_terminal_in_its_unit_after_a_while(is_terminal, 
     assert "out\x1b" not in shown.getvalue()
 
 
+def test_the_bar_is_not_drawn_amid_a_message(monkeypatch):
+    """Also if the message takes longer than the time from one drawing to the next."""
+    monkeypatch.setattr(terminal, "PATIENCE_SECONDS", -1)
+    monkeypatch.setattr(terminal, "DRAWING_SECONDS", 0.01)
+    shown = io.StringIO()
+    shown.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", shown)
+
+    def lines():
+        for line in ("geval: note: one\n", "  two\n", "  three\n"):
+            yield line
+            time.sleep(0.2)
+
+    with terminal.ProgressBar("out"):
+        time.sleep(0.2)
+        sys.stderr.writelines(lines())
+        time.sleep(0.2)
+    text = shown.getvalue()
+    assert text.index("out: 00:0") < text.index("geval: note: one\n  two\n  three\n") < text.rindex("out: 00:0")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is Unix's")
 def test_progress_is_shown_on_a_terminal_that_reports_no_width(monkeypatch):
     monkeypatch.setattr(terminal, "PATIENCE_SECONDS", -1)

@@ -188,11 +188,13 @@ WRONG = {
      "  geval lm train --help shows the options"),
     "lmplz's spelling": ((*TRAIN, "--discount_fallback"),
      "unrecognized arguments: --discount_fallback\n  did you mean --discount-fallback?"),
-    "no model": (("perplexity",), "a model is missing\n  for example geval lm perplexity text.arpa other.txt"),
+    "no model": (("perplexity",),
+     "the following arguments are required: MODEL\n  geval lm perplexity --help shows the options"),
     "a seed alone": (("perplexity", "m.arpa", "other.txt", "--seed", "1"), "--seed goes with --bootstrap"),
     "sentences": (("perplexity", "m.arpa", "other.txt", "--sentences", "-B", "9"),
      "--sentences has neither intervals nor another format"),
-    "no words": (("surprisal",), "a model is missing\n  for example geval lm surprisal text.arpa other.txt"),
+    "no words": (("surprisal",),
+     "the following arguments are required: MODEL\n  geval lm surprisal --help shows the options"),
 }  # fmt: skip
 
 

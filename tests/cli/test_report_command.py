@@ -99,7 +99,7 @@ REFUSED = {
     "--html -": "Cannot write `-`: it is not a file",
     "--html x.pdf": "Cannot write `x.pdf`: a report is HTML\n  name a file that ends in .html",
     "--output x.html": "unrecognized arguments: --output x.html\n  did you mean --html?",
-    "--svg file/charts": "Cannot write `file/charts`: Not a directory",
+    "--svg file/charts": "Cannot write `file/charts/quality.svg`: Not a directory",
     "--html r.html --htm": "unrecognized arguments: --htm\n  did you mean --html?",
 }
 
@@ -108,7 +108,7 @@ REFUSED = {
 def test_what_is_refused(geval, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("geval_py.reports.page.page", lambda *_: "")
-    monkeypatch.setattr("geval_py.reports.page.charts", lambda *_: [])
+    monkeypatch.setattr("geval_py.reports.page.charts", lambda *_: [("quality", "")])
     (tmp_path / "file").touch()
     assert geval(*WORDS, "-o", "bigram", *words.split()) == (2, "", f"geval: {REFUSED[words]}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

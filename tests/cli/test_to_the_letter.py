@@ -251,7 +251,7 @@ def test_features_of_lines_without_a_score(geval):
         assert (status, out) == (0, "")
         assert err == (
             "geval: note: NMI has no value for 3 of 3 lines alone: left out\n"
-            "geval: note: no feature is shown: there are 0 lines to rank, and it takes 2\n"
+            "geval: note: no feature is shown: none is on at least 1 of 0 lines, and missing from as many\n"
         )
 
 
@@ -266,7 +266,7 @@ def test_features_of_lines_that_have_a_score_in_one_output_only(geval):
     words = "-t dev-0 -o out-a.tsv --metric Improvement@0.5 --most-worsening-features out-b.tsv"
     assert geval(*words.split(), **files)[2] == (
         "geval: note: Improvement@0.5 has no value for 2 of 3 lines alone: left out\n"
-        "geval: note: no feature is shown: there is 1 line to rank, and it takes 2\n"
+        "geval: note: no feature is shown: none is on at least 1 of 1 line, and missing from as many\n"
     )
 
 

@@ -164,7 +164,7 @@ def run_add(args: argparse.Namespace) -> int:
 def run_scan(args: argparse.Namespace) -> int:
     """Run ``geval board scan``; returns the exit status, raises GevalError."""
     board = Board.open(args.board)
-    with terminal.ProgressBar("scanning", unit="items") as progress:
+    with terminal.ItemBar("scanning") as progress:
         receipts = scan(
             board, args.folder, now=now(), at=args.at, arrived=args.arrived, again=args.again, progress=progress
         )
@@ -348,7 +348,7 @@ def run_rescore(args: argparse.Namespace) -> None:
         with board.writing() as connection:
             tried = queue.try_again(connection, now(), Submissions.state.in_(UNSCORED))
         Worker(args.board, clock=now).run(until_idle=True)
-    with terminal.ProgressBar("scoring again", unit="items") as progress:
+    with terminal.ItemBar("scoring again") as progress:
         rescored = rescore(board, now=now(), dry_run=args.dry_run, again=args.again, progress=progress)
     lines = list(map(visible, rescored.lines(dry_run=args.dry_run)))
     if tried:
