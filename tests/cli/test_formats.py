@@ -27,7 +27,7 @@ LINES = {  # command lines by the command whose --format they use
     ],
     "board add": [["board", "add", "board", "team"]],
     "board scan": [["board", "scan", "board", "uploads"]],
-    "board show": [["board", "show", "board", "--test", "dev-0"]],
+    "board show": [["board", "show", "board", "-t", "dev-0"]],
     "board status": [["board", "status", "board"]],
     "board note": [["board", "note", "board", "CODE", "seen"]],
     "board final": [["board", "final", "board", "CODE", "--undo"]],
@@ -227,7 +227,7 @@ def test_latex_compiles(kind, here, geval, tmp_path):
         lines = [
             ["-t", "dev-0", "-B", "20", "--name", f"bigram={hostile}"],
             [*comparison, "--name", f"bigram={hostile}"],
-            ["board", "show", "board", "--test", "dev-0"],
+            ["board", "show", "board", "-t", "dev-0"],
             ["-t", "dev-0", "-o", "bigram", "-w", "--top", "20"],
             ["calibration", "-t", "dev-0", "-o", "bigram"],
             ["luck", "-t", "dev-0", "--seeds", "2"],
