@@ -155,7 +155,7 @@ def test_the_recipe_for_github_gives_the_action_the_challenge():
     assert {*check["with"]} <= {*ACTION["inputs"]}
 
 
-def test_the_recipe_for_gitlab_shows_the_problems_and_reports_them(action, tmp_path, warm):
+def test_the_recipe_for_gitlab_shows_the_problems_and_reports_them(action, tmp_path, fork_server):
     """The first line of each problem is in the log, and the job fails."""
     job = RECIPES[1]["check-submission"]
     commands = [words for words in job["script"] if words.startswith("geval ")]
@@ -163,7 +163,7 @@ def test_the_recipe_for_gitlab_shows_the_problems_and_reports_them(action, tmp_p
     (tmp_path / "work").rename(tmp_path / "challenge/.challenge")
     (tmp_path / "challenge/dev-0").mkdir()
     (tmp_path / "challenge/dev-0/out.tsv").write_text("the:0,5 :0.5\n")
-    environment = os.environ | {"PATH": f"{warm.bin}{os.pathsep}{os.environ['PATH']}"}
+    environment = os.environ | {"PATH": f"{fork_server.bin}{os.pathsep}{os.environ['PATH']}"}
     processes = [
         subprocess.run(words, shell=True, cwd=tmp_path / "challenge", env=environment, capture_output=True, text=True)
         for words in commands
