@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import tarfile
 import zipfile
+from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +51,7 @@ def written(save, *values):
 
 
 def sqlite_of(folder):
-    with sqlite3.connect(folder / "db") as database:
+    with closing(sqlite3.connect(folder / "db")) as database, database:
         database.execute("create table t (a)")
     return (folder / "db").read_bytes()
 

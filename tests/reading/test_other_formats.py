@@ -713,7 +713,7 @@ def test_a_file_that_ends_in_json(tmp_path):
         path.write_text(text)
         assert lines_of(path) == lines
     for text, reason in (
-        ('[\n{"a": 1},\n]', "row 3, column 1: it is not JSON: Expecting value"),
+        ('[\n{"a": 1},,\n]', "row 2, column 10: it is not JSON: Expecting value"),
         ('{"a": 1}\n{"a": ', "row 2, column 7: it is not JSON: Expecting value"),
         ('[{"a": 1}, 2]', "row 2: a map of keys is wanted, not a number"),
     ):
