@@ -12,7 +12,7 @@ import pytest
 from servers import free_port, served
 
 import geval_py
-from geval_py.modelling import served_models
+from geval_py.modelling import gap_models, served_models
 
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "tests" / "modelling" / "letters_server.py"
@@ -215,7 +215,9 @@ def test_force_keeps_the_gaps_of_another_model_until_it_has_one(here, geval):
 @pytest.mark.parametrize(
     ("file", "what"), [("m.arpa", "model file"), ("dev-0/in.tsv", "test set"), ("train/expected.tsv", "training set")]
 )
-def test_a_journal_knows_its_files(here, geval, file, what):
+@pytest.mark.parametrize("largest", [10, 10**8], ids=["by-size-and-time", "by-content"])
+def test_a_journal_knows_its_files(here, geval, file, what, largest, monkeypatch):
+    monkeypatch.setattr(gap_models, "MAX_DIGESTED", largest)
     write_arpa(here, geval)
     command = ("predict", "-t", "dev-0", "--model", "arpa:m.arpa", "--words", "4")
     assert geval(*command, "--limit", "2")[0] == 0
