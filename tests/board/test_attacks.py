@@ -33,6 +33,7 @@ OTHERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attack", "more", "ladder", "lines"), [*QUICK, *(pytest.param(*row, marks=pytest.mark.long) for row in OTHERS)]
 )
@@ -63,6 +64,7 @@ def published(season, *logs):
     return [(one.code, one.state, one.reason) for one in receipts], pages
 
 
+@pytest.mark.slow
 def test_no_page_and_no_receipt_of_a_hidden_score_depends_on_the_answers(tmp_path, monkeypatch):
     """What is rejected is so for any answers; what is too bad to be shown looks the same for any, on every page."""
 
@@ -82,6 +84,7 @@ def test_no_page_and_no_receipt_of_a_hidden_score_depends_on_the_answers(tmp_pat
     assert spaced[0][1] != spaced[1][1]
 
 
+@pytest.mark.slow
 def test_the_best_attack_known_learns_few_answers_in_a_season(tmp_path, capsys):
     """Its share of a season is as in 30 days with gazette's 123 lines: 10 outputs for 40 lines."""
     season = new_season(tmp_path, days=10)

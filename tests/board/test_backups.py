@@ -96,6 +96,7 @@ def rows(board):
         }
 
 
+@pytest.mark.slow
 def test_an_export_holds_all(full_anywhere, tmp_path):
     full, before = full_anywhere, rows(full_anywhere)
     assert all(before.values())
@@ -110,6 +111,7 @@ def test_an_export_holds_all(full_anywhere, tmp_path):
     assert kept == replace(full.settings, challenge="", answers="", database="")
 
 
+@pytest.mark.slow
 def test_an_import_into_postgresql(full, tmp_path, postgresql, submission, monkeypatch):
     before, url = rows(full), postgresql.new_database()
     back_up(full.folder, str(tmp_path / "board.tar"), now=NOW)
@@ -128,6 +130,7 @@ def test_an_import_into_postgresql(full, tmp_path, postgresql, submission, monke
     assert rows(imported) == before
 
 
+@pytest.mark.slow
 def test_an_import_into_a_database_that_board_yaml_does_not_name(full, tmp_path, postgresql):
     back_up(full.folder, str(tmp_path / "board.tar"), now=NOW)
     found = members(tmp_path / "board.tar")
@@ -140,6 +143,7 @@ def test_an_import_into_a_database_that_board_yaml_does_not_name(full, tmp_path,
     assert restore(str(tmp_path / "without.tar"), str(tmp_path / "third"))[0].settings.database == "board.sqlite"
 
 
+@pytest.mark.slow
 def test_equal_boards_give_equal_archives(full, tmp_path):
     for name in ("one.tar", "other.tar"):
         back_up(full.folder, str(tmp_path / name), now=NOW)
@@ -308,6 +312,7 @@ def test_a_flipped_bit_in_any_file_is_found(packed, tmp_path):
             assert refuses(tmp_path, flipped(packed, bit)), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_shared", [True, False])
 def test_several_boards_are_restored_with_their_accounts(is_shared, tmp_path, geval):
     write_challenge(tmp_path)

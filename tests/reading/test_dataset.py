@@ -182,6 +182,7 @@ def test_a_set_that_is_not_there(challenge, name):
         Challenge.open(challenge / "empty")["train"]
 
 
+@pytest.mark.slow
 def test_a_large_set_is_not_held_in_memory(challenge):
     """A set of 60 MB takes at most 16 MB more than one of two lines."""
     code = (

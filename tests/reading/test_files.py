@@ -133,6 +133,7 @@ OPENED = {  # command lines, and the files of the test set that they open
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "names"), OPENED.items(), ids=OPENED)
 def test_each_file_is_opened_once(words, names, tmp_path):
     folder = shutil.copytree(GAZETTE, tmp_path / "gazette")

@@ -58,6 +58,7 @@ def reason_of(path):
     return caught.value.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 @settings(max_examples=40, deadline=None)
 @given(lines=LINES)

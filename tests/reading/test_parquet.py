@@ -208,6 +208,7 @@ def write_row(path, entries, **options):
     pq.write_table(pa.table(columns, names=["words", "probabilities"]), path, store_schema=False, **options)
 
 
+@pytest.mark.slow
 def test_many_entries_in_a_few_bytes(here):
     """The sizes in the footer are looked at before anything is unpacked."""
     write_row("out.parquet", 20_000_000)

@@ -56,6 +56,7 @@ def test_files_in_memory(memory, geval, monkeypatch):
     check_files("memory://runs", geval, monkeypatch)
 
 
+@pytest.mark.slow
 def test_files_on_an_s3_server(geval, monkeypatch, tmp_path):
     with s3_server(monkeypatch, tmp_path) as system:
         system.mkdir("runs")
@@ -66,6 +67,7 @@ def test_files_on_an_s3_server(geval, monkeypatch, tmp_path):
         assert str(caught.value) == "Cannot read `s3://runs/nothing.tsv`: No such file or directory"
 
 
+@pytest.mark.slow
 def test_a_bucket_without_permission(geval, monkeypatch, tmp_path):
     with s3_server(monkeypatch, tmp_path, refuses=True):
         status, out, err = geval("-o", "s3://runs/out.tsv", "-e", "s3://runs/expected.tsv", "-m", "LogLossHashed")

@@ -281,6 +281,7 @@ def test_parse_number(text, reason, hint):
     assert (error.line, error.column, error.reason, error.hint) == (4, 1, reason, hint)
 
 
+@pytest.mark.slow
 def test_bits_out_of_their_range():
     for bits in (MIN_BITS, MAX_BITS):
         parse_line("a:1").buckets(bits=bits)

@@ -131,6 +131,7 @@ def test_undecodable_bytes_become_replacement_characters(raw, kernel):
         assert kernel.bounded_losses(b"k" + raw + b"a:0.5 b:0.5\n", b"k" + raw + b"a\n", bits, 3)[0] == want
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [0, 30], ids=["at the beginning", "across 32 bytes"])
 def test_all_short_sequences_of_bytes_become_what_python_decodes(before):
     """All pairs of bytes, and all sequences of four that are the first or the last of the bytes with one meaning."""

@@ -223,6 +223,7 @@ def test_too_many_labels():
     assert caught.hint.startswith("3163 expected and 3163 given items cannot be compared; ")
 
 
+@pytest.mark.slow
 def test_a_line_of_a_megabyte_is_matched_in_seconds():
     start = time.process_time()
     text = "x" * 1_000_000

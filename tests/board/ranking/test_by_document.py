@@ -92,6 +92,7 @@ def config_of(story):
     return (story.folder / "answers/config.txt").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", ["", " --documents Chapter"], ids=["by line", "by document"])
 @pytest.mark.parametrize("board", [*range(2), *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 20))])
 def test_the_board_and_compare_agree_on_every_pair(board, config, opened):
@@ -110,6 +111,7 @@ def test_the_board_and_compare_agree_on_every_pair(board, config, opened):
         assert entry["high"] == pytest.approx(system.interval.high, rel=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["", ", split: 40 %"], ids=["whole", "public part"])
 def test_board_yaml_names_the_documents(split, opened):
     """As where the challenge declares them; the public part has fewer documents, and wider intervals."""

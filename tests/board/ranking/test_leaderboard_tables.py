@@ -179,6 +179,7 @@ def test_groups_have_letters_as_long_as_there_are_some(groups, text):
     assert group_letters(groups) == text
 
 
+@pytest.mark.slow
 def test_it_imports_nothing_heavy(board):
     code = (
         "import sys\nfrom geval_py.cli.commands import run\nstatus = run(['board', 'show', *sys.argv[1:]])\n"

@@ -210,6 +210,7 @@ def check_against_a_plain_sort(folder, submissions, by, **keys):
     assert shown == ranked_by_hand(submissions, by)
 
 
+@pytest.mark.slow
 @given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission"]))
 @hypothesis_settings(max_examples=examples(60, most=30), deadline=None)
 def test_the_order_is_that_of_a_plain_sort(submissions, by):
@@ -217,6 +218,7 @@ def test_the_order_is_that_of_a_plain_sort(submissions, by):
         check_against_a_plain_sort(folder, submissions, by)
 
 
+@pytest.mark.slow
 @given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission"]))
 @hypothesis_settings(
     max_examples=examples(20, most=8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -220,6 +220,7 @@ def an_answer_that_hardly_matters():
     return {number: word}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("disclosed", "changed"), [(0, ONE_ANSWER), (1, an_answer_that_hardly_matters())])
 def test_an_answer_that_changes_no_disclosed_digit_changes_no_byte(tmp_path, disclosed, changed):
     one, other = two_sites(tmp_path, f"{{disclosed: {disclosed}}}", changed)
@@ -229,6 +230,7 @@ def test_an_answer_that_changes_no_disclosed_digit_changes_no_byte(tmp_path, dis
 FIGURE = re.compile(r"\d+(?:\.\d+)?")
 
 
+@pytest.mark.slow
 def test_an_answer_changes_disclosed_figures_alone(tmp_path):
     """Pages are the same but for numbers, which are disclosed, and drawings of them."""
     one, other = two_sites(tmp_path, "{disclosed: 4}", ONE_ANSWER)

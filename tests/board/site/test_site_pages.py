@@ -115,6 +115,7 @@ def test_no_page_is_too_large_and_all_rows_are_there(many):
     assert sum(text.count('<th scope="row"') for text in listed) == 560
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("submissions", [60, pytest.param(230, marks=pytest.mark.long)])
 def test_long_texts_do_not_make_a_page_large(submissions):
     found = [
