@@ -147,7 +147,7 @@ class System:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""
-        return formats.json_fields(self, "evaluation") | {"signature": self.signature and str(self.signature)}
+        return formats.json_fields(self, "evaluation") | {"signature": self.signature}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -364,7 +364,7 @@ class Comparison(formats.Tabular):
         for comparison, system, of_set in self.rows():
             row = comparison.row(system)
             groups = " ".join(map(str, row["groups"]))
-            rows.append(of_set | row | {"groups": groups, "signature": str(system.signature or "")})
+            rows.append(of_set | row | {"groups": groups, "signature": system.signature or ""})
         return plain_table(list(rows[0]), [list(row.values()) for row in rows])
 
     def _range(self, name: str, write: Callable[[float], str], between: str = " to ") -> str:

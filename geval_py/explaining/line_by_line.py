@@ -134,7 +134,7 @@ class EvaluationListing(formats.Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         outputs = [
-            {"file": one.output.name, "signature": one.signature and str(one.signature)} for one in self.evaluations
+            {"file": one.output.name, "signature": one.signature} for one in self.evaluations
         ]
         return head_of(self.evaluations[0]) | {"outputs": outputs}
 

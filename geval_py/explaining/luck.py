@@ -175,5 +175,5 @@ def luck_of(evaluation: scores.Evaluation) -> Luck:
         sd=sd,
         low=low,
         high=high,
-        signature=str(evaluation.signature),
+        signature=evaluation.signature,
     )

@@ -300,7 +300,7 @@ def improve(
     component_scores[1 : 1 + len(names)] = [evaluation.score for evaluation in evaluations]
     mean_weights = weights.of_lines(clarity).mean(axis=1).tolist()
     infinite = np.isinf(losses).sum(axis=1).tolist()
-    signatures = {name: scores.Signature(evaluation) for name, evaluation in zip(names, evaluations, strict=True)}
+    signatures = {name: evaluation.signature for name, evaluation in zip(names, evaluations, strict=True)}
     uniform, *components = (
         Component(name, weight, value, count, signatures.get(name))
         for name, weight, value, count in zip(component_names, mean_weights, component_scores, infinite, strict=True)

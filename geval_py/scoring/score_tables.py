@@ -139,7 +139,7 @@ class ScoreTable(Tabular):
                     row += (None, None) if interval is None else (interval.low, interval.high)
             # An error without the picture of its line.
             errors = (" ".join(map(str.strip, str(error).split("\n")[:2])) for error in result.errors)
-            lines, signature = (result.line_count, str(result.signature)) if result.has_scores else (None, None)
+            lines, signature = (result.line_count, result.signature) if result.has_scores else (None, None)
             rows.append([*row, lines, "; ".join(errors) or None, signature])
         return plain_table(head, rows)
 

@@ -132,29 +132,23 @@ class Score:
         return document
 
 
-class Signature:
-    """Everything that scores depend on: equal signatures mean equal scores. Printed, it is ``key:value|key:value…``.
+class Signature(str):
+    """Everything that scores depend on, ``key:value|key:value…``: equal signatures mean equal scores.
 
-    It is that of some scores of an evaluation, by default of all. The files are hashed when it is first printed or
-    compared, and each file once.
+    ``parts`` are the values by their keys, without those that the scores do not depend on. ``metric`` has the
+    evaluation schemes as they were written, ``bits`` their numbers of bits, ``-`` for metrics without, and ``lines``
+    is the number of lines that the first metric scored. ``expected``, ``output``, ``input`` and ``vocabulary`` are
+    SHA-256 digests, in hexadecimal, of the lines read and of the words, and ``header`` of the input's columns.
+    ``version`` is geval-py's, with the commit that it was built from, if that is known. ``filters`` is ``raw`` if
+    flags selected lines by their unprepared text, and preparation would have changed it. ``library`` has the
+    signatures of the libraries that compute scores, with ``;`` for ``|``.
     """
 
-    def __init__(self, evaluation: Evaluation, scores: Sequence[Score] = ()) -> None:
-        self._evaluation = evaluation
-        self._scores = scores or [score for score in evaluation.scores if score.error is None]
+    parts: dict[str, str]
 
-    @cached_property
-    def parts(self) -> dict[str, str]:
-        """The parts by their keys, without those that the scores do not depend on.
-
-        ``metric`` has the evaluation schemes as they were written, ``bits`` their numbers of bits, ``-`` for metrics
-        without, and ``lines`` is the number of lines that the first metric scored. ``expected``, ``output``,
-        ``input`` and ``vocabulary`` are SHA-256 digests, in hexadecimal, of the lines read and of the words, and
-        ``header`` of the input's columns. ``version`` is geval-py's, with the commit that it was built from, if that
-        is known. ``filters`` is ``raw`` if flags selected lines by their unprepared text, and preparation would have
-        changed it. ``library`` has the signatures of the libraries that compute scores, with ``;`` for ``|``.
-        """
-        evaluation, scores = self._evaluation, self._scores
+    @classmethod
+    def of(cls, evaluation: Evaluation, scores: Sequence[Score]) -> Signature:
+        """Sign some scores of an evaluation; each of its files is hashed once."""
         split, schemes = evaluation.split, [score.scheme for score in scores]
         own_input = split.input if any(score.reads_input for score in scores) else None
         words = evaluation.vocabulary if any(score.metric.needs_vocabulary for score in scores) else ()
@@ -174,19 +168,10 @@ class Signature:
             "filters": "raw" if evaluation.raw_filters and selected_raw else None,
             "library": ",".join(text.replace("|", ";") for text in signed) or None,
         }
-        return {key: value for key, value in parts.items() if value is not None}
-
-    def __str__(self) -> str:
-        return "|".join(f"{key}:{value}" for key, value in self.parts.items())
-
-    def __repr__(self) -> str:
-        return f"<Signature {self}>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Signature) and self.parts == other.parts
-
-    def __hash__(self) -> int:
-        return hash(str(self))
+        present = {key: value for key, value in parts.items() if value is not None}
+        signature = cls("|".join(f"{key}:{value}" for key, value in present.items()))
+        signature.parts = present
+        return signature
 
 
 class Evaluation:
@@ -252,9 +237,7 @@ class Evaluation:
     @cached_property
     def signature(self) -> Signature:
         """What the scores depend on; the files are hashed when it is first asked for."""
-        signature = Signature(self)
-        hash(signature)  # of the files as they are now
-        return signature
+        return Signature.of(self, [score for score in self.scores if score.error is None])
 
     @property
     def line_losses(self) -> array[float]:
@@ -505,7 +488,7 @@ class Evaluation:
         return document | {
             "lines": self.line_count,
             "out_of_vocabulary": self.out_of_vocabulary,
-            "signature": str(self.signature),
+            "signature": self.signature,
             "metrics": [score.to_dict(interval) for score in self.scores],
         }
 

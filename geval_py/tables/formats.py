@@ -109,7 +109,7 @@ class Tabular:
 
 
 def json_fields(value: Any, *without: str) -> dict[str, Any]:
-    """Return the fields of a dataclass for JSON, but for some: results as their documents, a signature as text."""
+    """Return the fields of a dataclass for JSON, but for some: results as their documents."""
     from dataclasses import fields, is_dataclass  # which takes longer to import than Python to start
 
     def shown(one: Any) -> Any:
@@ -119,10 +119,7 @@ def json_fields(value: Any, *without: str) -> dict[str, Any]:
             return list(map(shown, one))
         return json_fields(one) if is_dataclass(one) else one
 
-    values = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in without}
-    if values.get("signature") is not None:
-        values["signature"] = str(values["signature"])
-    return {name: shown(one) for name, one in values.items()}
+    return {one.name: shown(getattr(value, one.name)) for one in fields(value) if one.name not in without}
 
 
 def latex_document(

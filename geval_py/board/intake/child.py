@@ -213,7 +213,7 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Js
             test=test,
             file=name,
             metric=metric,
-            signature=str(scores.Signature(evaluation, [score])),
+            signature=scores.Signature.of(evaluation, [score]),
             lines=score.statistics.lines,
             score=None if math.isnan(score.value) else score.value,
         )
