@@ -485,9 +485,12 @@ def metrics_of(settings: BoardSettings, test: Test) -> tuple[str, ...]:
     """Return the metrics that have scores; for a part, those that are made from the losses of the ranking metric."""
     if not test.split:
         return settings.metrics
-    schemes = [parse_schemes(metric)[0] for metric in settings.metrics]
-    tables = [(metric_of(scheme.metric).column, scheme.text_flags, scheme.selecting_flags) for scheme in schemes]
-    return tuple(metric for metric, table in zip(settings.metrics, tables, strict=True) if table == tables[0])
+
+    def table(metric: str) -> object:
+        (scheme,) = parse_schemes(metric)
+        return metric_of(metric).column, scheme.text_flags, scheme.selecting_flags
+
+    return tuple(metric for metric in settings.metrics if table(metric) == table(settings.metric))
 
 
 def uninformed_score(metric: str) -> float | None:

@@ -133,9 +133,7 @@ class EvaluationListing(formats.Tabular):
         return signature_lines((one.output.name, one.signature) for one in self.evaluations)
 
     def to_dict(self) -> dict[str, Any]:
-        outputs = [
-            {"file": one.output.name, "signature": one.signature} for one in self.evaluations
-        ]
+        outputs = [{"file": one.output.name, "signature": one.signature} for one in self.evaluations]
         return head_of(self.evaluations[0]) | {"outputs": outputs}
 
 
