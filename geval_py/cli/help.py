@@ -68,7 +68,7 @@ def _write_rows(rows: Iterable[tuple[str, ...]]) -> None:
 
 
 def _write_metrics(metrics: Iterable[Metric]) -> None:
-    _write_rows((metric.name, metric.unit, f"{metric.direction} is better", metric.summary) for metric in metrics)
+    _write_rows((one.name, one.measure.unit, f"{one.measure.direction} is better", one.summary) for one in metrics)
 
 
 def list_metrics() -> None:

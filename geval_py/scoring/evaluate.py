@@ -174,7 +174,8 @@ def score_output(
                 plan.metric, plan.column, split, output, _names(plans, plan)
             )
         scores.append(score_of(plan, tables[plan.table], output))
-    evaluation = Evaluation(split, output, scores, lines, vocabulary=vocabulary, raw_filters=raw_filters)
+    evaluation = Evaluation(split, output, scores, lines)
+    evaluation.vocabulary, evaluation.raw_filters = vocabulary, raw_filters
     if first_block is not None and how.get("cluster") is None:
         evaluation.sample = first_block._replace(outputs=bytes(first_block.outputs[:SAMPLED_BYTES]))
     if not evaluation.has_scores:
@@ -524,7 +525,7 @@ def _notes_on_bad_scores(evaluation: Evaluation, scores: list[Score], cause: str
         nothing = score.metric.uninformed_value
         if nothing is None or score.line_numbers is not None or score.statistics.infinite:
             continue
-        is_worse = (score.value > nothing) == (score.metric.direction == "lower")
+        is_worse = (score.value > nothing) == (score.direction == "lower")
         if is_worse and not math.isclose(score.value, nothing):
             figures = f"{score.name} is {score.value:.6g}, and {nothing:.6g} for `:1` on each line"
             note = f"{named(evaluation.output.path)}: {figures}: no guess at all would be better"

@@ -84,8 +84,8 @@ class Metric:
         )
         if tokenizer is not None:
             scheme = scheme._replace(tokenizer=checked_name(tokenizer))
-        self.name, self._threads = name, threads
-        self.unit, self.direction, self.summary = self._metric.unit, self._metric.direction, self._metric.summary
+        self.name, self._threads, measure = name, threads, self._metric.measure
+        self.unit, self.direction, self.summary = measure.unit, measure.direction, self._metric.summary
         self._vocabulary = None if vocabulary is None else Vocabulary.of_columns(vocabulary, duplicates)
         words = frozenset(() if self._vocabulary is None else self._vocabulary.words)
         self._column = column_of(self._metric, words, preparation_for(scheme))
@@ -126,7 +126,7 @@ class Metric:
         does, and UsageError for a metric that is not made from losses.
         """
         statistics, _, shape = self._statistics_of(predictions, references, lines, **numbers)
-        return np.array(self._metric.losses(statistics, self.name)).reshape(shape)
+        return np.array(self._metric.losses(statistics)).reshape(shape)
 
     def update(
         self,

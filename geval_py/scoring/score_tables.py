@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geval_py.reading import config
 from geval_py.reading.outputs import own_names, short_names, unique_names
-from geval_py.scoring.scores import Evaluation, IntervalOf, signature_lines
+from geval_py.scoring.scores import Evaluation, IntervalOf, Score, signature_lines
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import score_text
 from geval_py.tables.table import Column, Table, named_columns, plain_table
@@ -98,17 +98,16 @@ class ScoreTable(Tabular):
 
     def _cells(self, result: Evaluation) -> list[str]:
         """Write the score by each metric or, if intervals are computed and there is one, its interval."""
-        how: dict[str, Any] = {"precision": self.precision, "percentage": self.percentage}
-        cells = []
-        for score in result.scores:
-            ends = None if score.error or self.interval is None else self.interval(score)
+
+        def cell(score: Score) -> str:
             if score.error:
-                cells.append(FAILED)
-            elif ends is None or math.isnan(ends.middle):
-                cells.append(score_text(score.value, **how))
-            else:
-                cells.append(score_text(ends.middle, half_width=ends.half_width, **how))
-        return cells
+                return FAILED
+            value, half_width = score.value, None
+            if self.interval is not None and not math.isnan((ends := self.interval(score)).middle):
+                value, half_width = ends.middle, ends.half_width
+            return score_text(value, self.precision, half_width, percentage=self.percentage)
+
+        return list(map(cell, result.scores))
 
     def table(self, *, by_name: bool = False) -> Table:
         keys, labels = self._labels(by_name=by_name)

@@ -16,7 +16,7 @@ from geval_py.reading.lines import LinesByPlace, check_line_count, count_lines, 
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.splits import Split
-from geval_py.scoring.metrics.base import NOISE, Integers, LineStatistics, Metric
+from geval_py.scoring.metrics.base import NOISE, Integers, LineStatistics, Metric, total
 from geval_py.tables.numbers import counted, score_text
 from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import named, shown, visible
@@ -59,11 +59,9 @@ class Score:
         statistics: LineStatistics,
         line_numbers: array[int] | None = None,
         error: DataError | SchemeError | None = None,
-        *,
-        reads_input: bool = False,
     ) -> None:
         self.name, self.value, self.metric, self.scheme, self.statistics = name, value, metric, scheme, statistics
-        self.line_numbers, self.error, self.reads_input = line_numbers, error, reads_input
+        self.line_numbers, self.error, self.reads_input = line_numbers, error, False
         self.evaluation: Evaluation | None = None
 
     def __repr__(self) -> str:
@@ -82,7 +80,8 @@ class Score:
     @property
     def details(self) -> dict[str, Any]:
         """What else belongs to the score: of BLEU its precisions, its brevity penalty and both lengths."""
-        return {} if self.error or self.metric.details is None else self.metric.details(self.statistics)
+        make = self.metric.details
+        return {} if self.error or make is None else make(*map(total, self.statistics.columns))
 
     def greatest_first(self, *, worst: bool) -> bool:
         """Whether the greatest values come first if the worst values, or the best ones, should."""
@@ -189,15 +188,12 @@ class Evaluation:
         output: Output,
         scores: Sequence[Score],
         file_lines: int = 0,
-        *,
-        vocabulary: frozenset[str] = frozenset(),
-        raw_filters: bool = False,
     ) -> None:
         self.split, self.output, self.file_lines = split, output, file_lines
         self.scores = tuple(scores)
         self.notes: tuple[str, ...] = ()
         self.sample: Block | None = None
-        self.vocabulary, self.raw_filters = vocabulary, raw_filters
+        self.vocabulary, self.raw_filters = frozenset[str](), False
         for score in self.scores:
             score.evaluation = self
 
@@ -246,7 +242,7 @@ class Evaluation:
         Raises UsageError if it is made from other statistics.
         """
         first = self.scores[0]
-        return first.metric.losses(first.statistics, first.metric.name)
+        return first.metric.losses(first.statistics)
 
     @property
     def line_numbers(self) -> array[int] | None:

@@ -47,11 +47,10 @@ def line_profiles(outputs: Bytes, expected: bytes, bits: int, first_line: int) -
             guess_mass, guess = max(((mass, word) for word, mass in masses.items()), default=(0.0, None))
             of_word = masses.get(word, 0.0), float(word in masses)
             of_guess = guess_mass, float(guess == word)
-            of_bins: dict[int, list[float]] = {}
+            bins: list[list[float]] = [[] for _ in MASSES]
             for mass in masses.values():
-                of_bins.setdefault(bisect_right(EDGES, mass), []).append(mass)
-            sums = [wordprobs.sum_in_order(of_bins.get(place, [])) for place in range(len(MASSES))]
-            counts = [float(len(of_bins.get(place, []))) for place in range(len(COUNTS))]
+                bins[bisect_right(EDGES, mass)].append(mass)
+            sums, counts = map(wordprobs.sum_in_order, bins), map(float, map(len, bins))
             rows.append((loss, 0.0, *moments, *of_word, rest, *of_guess, float(len(masses)), *sums, *counts))
         else:
             values = wordprobs.parse_vector(text, line)

@@ -179,7 +179,7 @@ class Metric(NamedTuple):
     ``has_curve``: its statistics have a curve of calibration. ``perfect`` makes the right output line of an expected
     one, where it is another. ``matching`` holds the names before Accuracy or MultiLabel-F that say how answers are
     compared. ``parse`` reads an output line with its number and raises MalformedLineError. ``signature`` makes the
-    signature of the library that computes the metric, and ``details`` what else belongs to a score.
+    signature of the library that computes the metric, and ``details``, from sums, what else belongs to a score.
     """
 
     name: str
@@ -202,10 +202,10 @@ class Metric(NamedTuple):
     perfect: Callable[[str], str] | None = None
     parse: Callable[[str, int], object] | None = None
     signature: Callable[[LineStatistics], str] | None = None
-    details: Callable[[LineStatistics], dict[str, Any]] | None = None
+    details: Callable[..., dict[str, Any]] | None = None
 
     def __repr__(self) -> str:
-        return f"<Metric {self.name}: {self.unit}, {self.direction} is better>"
+        return f"<Metric {self.name}: {self.measure.unit}, {self.measure.direction} is better>"
 
     @property
     def uninformed_value(self) -> float | None:
@@ -213,24 +213,14 @@ class Metric(NamedTuple):
         return None if self.bits is None else round(self.measure.formula((self.bits * math.log(2),), 1), 12)
 
     @property
-    def unit(self) -> str:
-        """The unit of its values: nats, bits, words, a probability or a share."""
-        return self.measure.unit
-
-    @property
-    def direction(self) -> Direction:
-        """Which values are better: "higher" or "lower"."""
-        return self.measure.direction
-
-    @property
     def needs_candidates(self) -> bool:
         """Whether it compares the answer with other words, and so is not made from the answers' probabilities."""
-        return "loss" not in self.measure.columns or (self.unit == "share" and not self.needs_input)
+        return "loss" not in self.measure.columns or (self.measure.unit == "share" and not self.needs_input)
 
-    def losses(self, statistics: LineStatistics, name: str) -> array[float]:
-        """Return the losses of lines; raises UsageError, with the ``name`` of the metric, if it has others."""
+    def losses(self, statistics: LineStatistics) -> array[float]:
+        """Return the losses of lines; raises UsageError if it is made from other statistics."""
         if not self.measure.of_losses:
-            raise UsageError(f"{name} is not made from losses, but from {', '.join(self.measure.columns)}")
+            raise UsageError(f"{self.name} is not made from losses, but from {', '.join(self.measure.columns)}")
         return statistics.columns[0] if statistics.columns else array("d")
 
     def value(self, statistics: LineStatistics) -> float:

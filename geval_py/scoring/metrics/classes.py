@@ -132,8 +132,8 @@ def mean_of_classes(formula: Formula, systems: Sequence[LineStatistics]) -> Line
     return score
 
 
-def counter_of_labels(systems: Sequence[LineStatistics]) -> Callable[[Places], list[list[int]]]:
-    """Return a function that sums the counts of each label on some lines, of labels that are expected there."""
+def score_of_labels(formula: Callable[[list[list[int]]], float], systems: Sequence[LineStatistics]) -> LineScore:
+    """Return a function that computes a formula of the counts on some lines of each label that is expected there."""
     import numpy as np
 
     codes: dict[str | None, int] = {}
@@ -145,35 +145,23 @@ def counter_of_labels(systems: Sequence[LineStatistics]) -> Callable[[Places], l
     ]
     owners, label_codes, *columns = np.array(rows, np.intp).reshape(-1, 5).T
 
-    def counts_of(lines: Places) -> list[list[int]]:
+    def score(lines: Places) -> float:
         times = np.bincount(lines, minlength=len(lines_of_systems))[owners]
         sums = [np.bincount(label_codes, times * column, minlength=len(codes)) for column in columns]
-        return [counts for counts in np.array(sums).T.tolist() if counts[1]]
-
-    return counts_of
-
-
-def macro_f(beta: float, systems: Sequence[LineStatistics]) -> LineScore:
-    """Return a function that averages the F-scores of the classes expected on some lines."""
-    counts_of = counter_of_labels(systems)
-
-    def score(lines: Places) -> float:
-        scores = [f_score(beta, *counts) for counts in counts_of(lines)]
-        return math.fsum(scores) / len(scores)
+        return formula([counts for counts in np.array(sums).T.tolist() if counts[1]])
 
     return score
 
 
-def weighted_f(systems: Sequence[LineStatistics]) -> LineScore:
-    """Return a function that averages the F1 of the labels of some lines by the numbers expected; 1 without any."""
-    counts_of = counter_of_labels(systems)
+def macro_f(beta: float, counts_of_classes: Sequence[Sequence[int]]) -> float:
+    """Average the F-scores of classes, at least one."""
+    return math.fsum(f_score(beta, *counts) for counts in counts_of_classes) / len(counts_of_classes)
 
-    def score(lines: Places) -> float:
-        counts = counts_of(lines)
-        weighted = [expected * f_score(1, right, expected, given) for right, expected, given in counts]
-        return ratio(math.fsum(weighted), sum(expected for _, expected, _ in counts))
 
-    return score
+def weighted_f(counts_of_labels: Sequence[Sequence[int]]) -> float:
+    """Average the F1 of labels by the numbers expected; 1 without any."""
+    weighted = [counts[1] * f_score(1, *counts) for counts in counts_of_labels]
+    return ratio(math.fsum(weighted), sum(expected for _, expected, _ in counts_of_labels))
 
 
 def mutual_information(systems: Sequence[LineStatistics]) -> LineScore:

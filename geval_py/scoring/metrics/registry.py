@@ -77,14 +77,6 @@ def _of_sides(read: Callable[[bool, str, int], object]) -> partial[Metric]:
 
 
 _probabilities: dict[str, Any] = {"is_far_above_one": exact.is_far_above_one}
-_words = partial(
-    _metric,
-    row=exact.word_loss,
-    beside="out_of_vocabulary",
-    is_of_words=True,
-    needs_vocabulary=True,
-    **_probabilities,
-)
 _entries = partial(_metric, has_entries=True, parse=distributions.listed_of)
 _norms = partial(_entries, parse_answer=distributions.norm_of, answers="shares")
 _tokens = partial(_metric, is_tokenised=True)
@@ -175,10 +167,14 @@ _ROOT_SQUARED = error_measure(regression.root_mean, "squared_error", unit=OF_ANS
 _SQUARED = error_measure(mean, "squared_error", unit="its square")
 _ABSOLUTE = error_measure(mean, "error", unit=OF_ANSWERS)
 TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a prefix
-    _words(name="Likelihood", measure=LIKELIHOOD, summary="likelihood of exact words of a vocabulary, or of a class"),
-    _words(name="LogLoss", measure=LOG_LOSS, summary="mean loss of exact words of a vocabulary, or of a class"),
-    _words(name="Perplexity", measure=PERPLEXITY, summary="inverse of the likelihood of exact words of a vocabulary"),
-    _words(name="CrossEntropy", measure=CROSS_ENTROPY, summary="mean loss of exact words of a vocabulary, in bits"),
+    *(_metric(name, exact.word_loss, measure, summary, beside="out_of_vocabulary", is_of_words=True,
+              needs_vocabulary=True, **_probabilities)
+      for name, measure, summary in (
+          ("Likelihood", LIKELIHOOD, "likelihood of exact words of a vocabulary, or of a class"),
+          ("LogLoss", LOG_LOSS, "mean loss of exact words of a vocabulary, or of a class"),
+          ("Perplexity", PERPLEXITY, "inverse of the likelihood of exact words of a vocabulary"),
+          ("CrossEntropy", CROSS_ENTROPY, "mean loss of exact words of a vocabulary, in bits"),
+      )),
     _metric("MacroAvg/Likelihood", exact.binary_loss, class_measure(LIKELIHOOD),
             "mean of the likelihoods of the expected classes", parse_both=number_of, beside="details",
             **_probabilities),
@@ -232,7 +228,8 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
         name, classes.detection, f_measure(beta), "F-score of the class 1",
         parse=classes.is_given, parse_answer=classes.is_wanted)),
     Family("Macro-F", lambda beta, name: _metric(
-        name, classes.classes, corpus_measure(Partial(classes.macro_f, beta), "hit"),
+        name, classes.classes,
+        corpus_measure(Partial(classes.score_of_labels, Partial(classes.macro_f, beta)), "hit"),
         "mean of the F-scores of the expected classes", has_classes=True, labels="one", beside="details")),
     _metric("NMI", classes.clusters, corpus_measure(classes.mutual_information, "equal"),
             "normalised mutual information of the classes expected and given", beside="details"),
@@ -274,7 +271,8 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
               "F-score of entities, with their normalised forms"),
     _entities("BIO-F1-Labels", Partial(tags.entity_counts, 3), f_measure(1),
               "F-score of entities, without their normalised forms"),
-    _entities("BIO-Weighted-F1", tags.counts_by_label, corpus_measure(classes.weighted_f, *COUNTS),
+    _entities("BIO-Weighted-F1", tags.counts_by_label,
+              corpus_measure(Partial(classes.score_of_labels, classes.weighted_f), *COUNTS),
               "mean of the labels' F-scores, by how often they are expected", beside="details"),
     Family("Soft-F", lambda beta, name: _annotations(
         name, spans.soft_counts, f_measure(beta),

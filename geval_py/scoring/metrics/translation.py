@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from geval_py.errors import LongLineWarning
 from geval_py.reading.lines import Bytes, decode_lines
-from geval_py.scoring.metrics.base import LineStatistics, Row, total
+from geval_py.scoring.metrics.base import LineStatistics, Row
 from geval_py.scoring.metrics.classes import ratio
 from geval_py.text import split_words
 
@@ -126,12 +126,12 @@ def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 
 def bleu(*counts: float) -> float:
     """Compute BLEU from the sums of the counts of :func:`bleu_row`."""
-    parts = bleu_parts(*counts)
+    parts = bleu_details(*counts)
     score: float = math.prod(parts["precisions"]) ** (1 / LONGEST) * parts["brevity_penalty"]
     return score
 
 
-def bleu_parts(*counts: float) -> dict[str, Any]:
+def bleu_details(*counts: float) -> dict[str, Any]:
     """Return the precisions, the brevity penalty and the lengths in words that make BLEU.
 
     The brevity penalty is exp(1 - r/c) for an output of c words and references of r words, if r is greater; else 1.
@@ -142,11 +142,6 @@ def bleu_parts(*counts: float) -> dict[str, Any]:
         penalty = math.exp(1 - answer_words / words) if words else 0.0
     lengths = {"system_length": int(words), "reference_length": int(answer_words)}
     return {"precisions": list(map(ratio, right, every)), "brevity_penalty": penalty, **lengths}
-
-
-def bleu_details(statistics: LineStatistics) -> dict[str, Any]:
-    """Return the parts of the BLEU of all lines."""
-    return bleu_parts(*map(total, statistics.columns))
 
 
 def gleu_row(text: str, expected: str) -> Row:
@@ -207,9 +202,10 @@ def sacre_score(name: str, references: float, *counts: float) -> float:
     return score
 
 
-def sacre_details(statistics: LineStatistics) -> dict[str, Any]:
+def sacre_details(references: float, *counts: float) -> dict[str, Any]:
     """Return what sacreBLEU shows beside its BLEU; the precisions are smoothed, in percent."""
-    score = _metric("SacreBLEU")._compute_score_from_stats(list(map(total, statistics.columns[1:])))
+    del references
+    score = _metric("SacreBLEU")._compute_score_from_stats(list(counts))
     lengths = {"system_length": int(score.sys_len), "reference_length": int(score.ref_len)}
     return {"precisions": score.precisions, "brevity_penalty": score.bp, **lengths}
 
