@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from board_model import HIDDEN, VISIBLE, Model, RefusedError
-from board_world import ANSWERS, PUBLIC, Observed
+from faulty_board import ANSWERS, PUBLIC, Observed
 from hypothesis.stateful import RuleBasedStateMachine
 from samples import NOW, verified
 from sqlalchemy import delete, select, text, update
@@ -40,26 +40,26 @@ class Action:
 
 
 class Machine(RuleBasedStateMachine):
-    """Steps on the board of a ``world``, which are counted; subclasses have both."""
+    """Steps on the board of a ``faulty_board``, which are counted; subclasses have both."""
 
-    world = None
+    faulty_board = None
     counts: Counter
 
     def __init__(self):
         super().__init__()
-        self.world.begin()
+        self.faulty_board.begin()
         self.model = Model(now=NOW, created=NOW, answers={HIDDEN: ANSWERS[0], VISIBLE: PUBLIC})
-        self.world.open(self.model)
+        self.faulty_board.open(self.model)
         self.key = signed_receipts.signing_key(self.board.folder)
         self.now, self.step, self.was_killed = NOW, 0, False
         self.accounts, self.receipts, self.codes = {}, [], []
         self.rescored = self.worker = None
-        self.latest = "bob", self.world.contents[0]  # who was the last to add, and what
+        self.latest = "bob", self.faulty_board.contents[0]  # who was the last to add, and what
         self.is_fine = True
 
     @property
     def board(self):
-        return self.world.board
+        return self.faulty_board.board
 
     # A step: what is done, and whether it is as predicted
 
@@ -84,9 +84,9 @@ class Machine(RuleBasedStateMachine):
         nested = None if inner is None else self.inner(action, inner)
         done = []
         if nested is not None:
-            self.world.interlude = lambda: done.append(self._refused(nested))
+            self.faulty_board.meanwhile = lambda: done.append(self._refused(nested))
         was_refused = self._refused(action)
-        self.world.interlude = None
+        self.faulty_board.meanwhile = None
         during = None
         if done:
             self.counts[f"{nested.kind} during {action.kind}"] += 1
@@ -97,7 +97,7 @@ class Machine(RuleBasedStateMachine):
         assert is_refused(action, self.model, during) == was_refused
         self.counts[f"{action.kind}{' refused' if was_refused else ''}"] += 1
         if not self.was_killed:
-            assert os.listdir(self.world.temporary) == []
+            assert os.listdir(self.faulty_board.temporary) == []
 
     def _refused(self, action):
         try:
@@ -108,7 +108,7 @@ class Machine(RuleBasedStateMachine):
         return False
 
     def _kill(self, action, kill):
-        with self.world.crashes.killing(kill) as life:
+        with self.faulty_board.crashes.killing(kill) as life:
             self._refused(action)
         self.was_killed = True
         self.counts["killed" if life.was_killed else "killed after the end"] += 1
@@ -117,7 +117,7 @@ class Machine(RuleBasedStateMachine):
         with suppress(RefusedError):
             possible.extend(deepcopy(after) for _ in action.predict(after, None))
         possible.append(after)
-        seen = self.world.observe()
+        seen = self.faulty_board.observe()
         fitting = [model for model in possible if model.view() == seen]
         assert fitting, f"{action.kind}, killed after {kill} steps: {difference(possible, seen)}"
         self.model = fitting[-1]
@@ -125,7 +125,7 @@ class Machine(RuleBasedStateMachine):
     def check(self):
         """Compare all tables with the model, and a leaderboard."""
         with self.board.reading() as connection:
-            observed = Observed(connection, self.world.meanings)
+            observed = Observed(connection, self.faulty_board.meanings)
             view = observed.view()
         self.codes = observed.codes
         if view != self.model.view():
@@ -156,7 +156,7 @@ class Machine(RuleBasedStateMachine):
     def teardown(self):
         if not self.is_fine:
             return
-        self.world.break_or_mend(self.model, jam="")
+        self.faulty_board.break_or_mend(self.model, fault="")
         for _ in range(12):
             self.now += timedelta(hours=13)
             self.model.now = self.now

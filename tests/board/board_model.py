@@ -135,7 +135,7 @@ class Model:
     names: dict[str, str] = field(default_factory=dict)  # of the submitters, as first given
     announced: list[str] = field(default_factory=list)
     folders: dict = field(default_factory=dict)  # to scan, by name: content, form, fingerprint
-    jam: str = ""  # "receive": no submission can be received; "score": no heavy one be scored; "away": no answers
+    fault: str = ""  # "receive": no submission can be received; "score": no heavy one be scored; "away": no answers
     heavy: frozenset = frozenset()  # digests
 
     # What things depend on
@@ -161,7 +161,7 @@ class Model:
         """Store a submission, in its row if it has waited."""
         team, unopened = name.casefold(), content.digests[form]
         is_stored = row is not None and row.state == "waiting" and row.has_files
-        received = content.is_received(self.settings.variants) if self.jam != "receive" or is_stored else False
+        received = content.is_received(self.settings.variants) if self.fault != "receive" or is_stored else False
         received |= is_stored and row.had_outputs
         digest = content.digests["received"] if received or is_stored else unopened
         marks = frozenset([mark] if mark else [])
@@ -183,9 +183,9 @@ class Model:
         cost = content.cost() if received else 1
         if self.settings.quota and not baseline and self.used(team, arrived, row) + cost > self.settings.quota:
             raise RefusedError
-        slow = self.jam == "score" and digest in self.heavy
+        slow = self.fault == "score" and digest in self.heavy
         valid = received and content.is_valid(self.answers)
-        is_unread = self.jam == "receive" and not is_stored
+        is_unread = self.fault == "receive" and not is_stored
         state = "failed" if is_unread or (received and slow) else "scored" if valid else "rejected"
         if row is None:
             row = Submission(team, content, form, arrived, code=(digest, arrived))
@@ -224,7 +224,7 @@ class Model:
             yield
 
     def _check_answers(self):
-        if self.jam == "away":
+        if self.fault == "away":
             raise RefusedError
 
     def withdraw(self, place, *, by_team=False):
@@ -348,7 +348,7 @@ class Model:
             one.tries, one.started, one.until = one.tries + 1, self.now, self.now + LEASE
             yield
             tries = one.tries
-            if during is not None and tries <= MAX_TRIES and (one.trial or self.jam != "away"):
+            if during is not None and tries <= MAX_TRIES and (one.trial or self.fault != "away"):
                 during, act = None, during
                 act(self)
             if (one.until is not None, one.tries) == (True, tries):
@@ -357,17 +357,17 @@ class Model:
 
     def _settle(self, one):
         one.until = None
-        is_error = self.jam == "away" and not one.trial and one.tries <= MAX_TRIES
+        is_error = self.fault == "away" and not one.trial and one.tries <= MAX_TRIES
         if is_error and one.tries < MAX_TRIES:
             one.due = self.now + PAUSE * 2 ** (one.tries - 1)
         elif is_error or one.tries > MAX_TRIES:
             self._end(one, "failed")
         elif one.trial:
             received = one.content.is_received(self.settings.variants)
-            slow = self.jam == "score" and one.content.digests["received"] in self.heavy
+            slow = self.fault == "score" and one.content.digests["received"] in self.heavy
             fine = received and one.content.is_valid(self.answers)
-            away = self.jam == "away" and HIDDEN in one.content.outputs
-            failed = self.jam == "receive" or (received and (slow or away))
+            away = self.fault == "away" and HIDDEN in one.content.outputs
+            failed = self.fault == "receive" or (received and (slow or away))
             self._end(one, "failed" if failed else "done" if fine else "rejected")
         else:
             try:

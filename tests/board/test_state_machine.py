@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from board_machine import Action, Machine, after
 from board_model import HIDDEN, SCORES, changed
-from board_world import ANSWERS, World, dump
+from faulty_board import ANSWERS, FaultyBoard, dump
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
@@ -80,7 +80,7 @@ class BoardMachine(Machine):
         if kind == "add":
             name, content = more
             name = name or self.latest[0]
-            content = self.latest[1] if content is None else self.world.contents[content]
+            content = self.latest[1] if content is None else self.faulty_board.contents[content]
             return self.adding(name, content, "folder")
         if kind == "withdraw":
             return self.withdrawing(more[0]) if self.model.submissions else None
@@ -93,7 +93,7 @@ class BoardMachine(Machine):
     def adding(self, name, content, form, *, baseline=False, ago=0):
         now, at = self.now, self.now - timedelta(seconds=ago)
         self.latest = name, content
-        source = self.world.source(content, form)
+        source = self.faulty_board.source(content, form)
 
         def act():
             receipt = submissions.add(self.board, source, submitter=name, at=at, baseline=baseline, now=now)
@@ -103,25 +103,25 @@ class BoardMachine(Machine):
 
     @step(name=SOME, content=CONTENTS, form=FORMS, as_what=AS_WHAT, kill=KILLS, inner=INNER)
     def add(self, name, content, form, as_what, kill, inner):
-        self.perform(self.adding(name, self.world.contents[content], form, **as_what), kill, inner)
+        self.perform(self.adding(name, self.faulty_board.contents[content], form, **as_what), kill, inner)
 
     @step(name=SOME, content=CONTENTS, kill=KILLS)
     def add_again(self, name, content, kill):
         """Add what somebody has sent."""
         known = [one.content for one in self.model.submissions]
-        content = known[content % len(known)] if known else self.world.contents[content]
+        content = known[content % len(known)] if known else self.faulty_board.contents[content]
         self.perform(self.adding(name, content, "folder"), kill)
 
     @step(possible=lambda self: self.step % 25 == 7, name=SOME, content=CONTENTS)
     def add_branch(self, name, content):
-        self.perform(self.adding(name, self.world.contents[content], "git"))
+        self.perform(self.adding(name, self.faulty_board.contents[content], "git"))
 
     @step(sent=st.lists(st.tuples(SOME, CONTENTS, FORMS), max_size=3), again=st.booleans(), kill=KILLS, inner=INNER)
     def scan(self, sent, again, kill, inner):
         for name, number, form in sent:
-            content = self.world.contents[number]
-            self.model.folders[name] = content, form, self.world.send(name, content, form)
-        now, folder = self.now, str(self.world.scanned)
+            content = self.faulty_board.contents[number]
+            self.model.folders[name] = content, form, self.faulty_board.send(name, content, form)
+        now, folder = self.now, str(self.faulty_board.scanned)
         action = Action(
             "scan",
             lambda: submissions.scan(self.board, folder, now=now, again=again),
@@ -188,7 +188,7 @@ class BoardMachine(Machine):
         now, failed = self.now, set()
 
         def act():
-            with self.world.noting(failed):
+            with self.faulty_board.noting(failed):
                 self.rescored = rescoring.rescore(self.board, now=now, dry_run=dry)
 
         change = after(lambda model: model.rescore(failed=failed, dry=dry))
@@ -216,7 +216,7 @@ class BoardMachine(Machine):
             assert said == self.rescored
 
     @step(
-        possible=lambda self: self.model.jam != "away",
+        possible=lambda self: self.model.fault != "away",
         metric=st.sampled_from(list(SCORES)),
         answers=st.sampled_from(ANSWERS),
     )
@@ -224,12 +224,12 @@ class BoardMachine(Machine):
         """Change the metric or the hidden answers."""
         self.model.settings = changed(self.model.settings, metric=metric)
         self.model.answers = {**self.model.answers, HIDDEN: answers}
-        self.world.write_answers(answers)
+        self.faulty_board.write_answers(answers)
         self.edit()
 
     def edit(self):
         self.begin()
-        self.world.open(self.model)
+        self.faulty_board.open(self.model)
         self.check()
 
     @step(hours=HOURS)
@@ -262,12 +262,12 @@ class BoardMachine(Machine):
         self.model.now += by
         self.check()
 
-    @step(jam=st.sampled_from(["", "", "receive", "score", "away"]))
-    def break_or_mend(self, jam):
+    @step(fault=st.sampled_from(["", "", "receive", "score", "away"]))
+    def break_or_mend(self, fault):
         """Submissions cannot be received, some not be scored, the answers are away; or not."""
         self.begin()
-        heavy = frozenset(one.digests["received"] for one in self.world.contents[::3])
-        self.world.break_or_mend(self.model, jam=jam, heavy=heavy)
+        heavy = frozenset(one.digests["received"] for one in self.faulty_board.contents[::3])
+        self.faulty_board.break_or_mend(self.model, fault=fault, heavy=heavy)
         self.is_fine = True
 
     # Announcements
@@ -298,15 +298,15 @@ class BoardMachine(Machine):
 
     @step(name=SOME, content=CONTENTS, dry=st.integers(0, 4), single=st.booleans(), kill=KILLS)
     def upload(self, name, content, dry, single, kill):
-        content, dry, now = self.world.contents[content], dry == 4, self.now
+        content, dry, now = self.faulty_board.contents[content], dry == 4, self.now
         account = self.account(name)
         is_single = single and list(content.outputs) == [HIDDEN] and len(content.outputs[HIDDEN]) == 1
         form = "folder" if is_single else "archive"
-        sent = Path(self.world.source(content, form), *((HIDDEN, "out.tsv") if is_single else ()))
+        sent = Path(self.faulty_board.source(content, form), *((HIDDEN, "out.tsv") if is_single else ()))
 
         def act():
-            self.world.incoming.mkdir(exist_ok=True)
-            path = shutil.copyfile(sent, self.world.incoming / "upload")
+            self.faulty_board.incoming.mkdir(exist_ok=True)
+            path = shutil.copyfile(sent, self.faulty_board.incoming / "upload")
             data = path.read_bytes()
             values = {"sent_name": sent.name, "test": HIDDEN if is_single else "", "trial": dry}
             values |= {"sha256": sha256(data).hexdigest(), "bytes": len(data), "arrived": now}
@@ -338,30 +338,30 @@ class BoardMachine(Machine):
 
     # Moving
 
-    @step(possible=lambda self: self.step % 30 == 29 and self.model.jam != "away", kill=KILLS)
+    @step(possible=lambda self: self.step % 30 == 29 and self.model.fault != "away", kill=KILLS)
     def move(self, kill):
         """Export the board, import it into the other kind of database, and from there into a new one of its own."""
         self.begin()
-        world, old = self.world, self.board
+        faulty_board, old = self.faulty_board, self.board
         if kill is not None:
-            with world.crashes.killing(kill):
-                back_up(self.board.folder, str(world.root / "one.tar"), now=self.now)
+            with faulty_board.crashes.killing(kill):
+                back_up(self.board.folder, str(faulty_board.root / "one.tar"), now=self.now)
             self.was_killed = True
-            (world.root / "one.tar").unlink(missing_ok=True)
+            (faulty_board.root / "one.tar").unlink(missing_ok=True)
         one = self.export("one.tar")
-        away = world.imported(one, "away", world.other, kill)
+        away = faulty_board.imported(one, "away", faulty_board.other, kill)
         assert dump(away) == dump(old)
-        world.board = away
+        faulty_board.board = away
         two = self.export("two.tar")
         assert one.read_bytes() == two.read_bytes()
         self.check()
-        world.databases.reverse()
+        faulty_board.databases.reverse()
         place = "1" if old.folder.endswith("0") else "0"
-        world.board = world.imported(two, place, world.databases[0], None)
-        assert dump(world.board) == dump(old)
+        faulty_board.board = faulty_board.imported(two, place, faulty_board.databases[0], None)
+        assert dump(faulty_board.board) == dump(old)
         self.worker = None
         for board in (old, away):
-            world.dispose(board)
+            faulty_board.dispose(board)
         shutil.rmtree(old.folder)
         shutil.rmtree(away.folder)
         self.check()
@@ -375,16 +375,16 @@ class BoardMachine(Machine):
             getattr(self, name)(**values)
 
     def export(self, name):
-        path = self.world.root / name
+        path = self.faulty_board.root / name
         path.unlink(missing_ok=True)
         back_up(self.board.folder, str(path), now=self.now)
         return path
 
 
-def run(world, steps, *, is_long):
+def run(faulty_board, steps, *, is_long):
     """Make so many steps at least: always the same ones, but for a long run."""
     at_once = 100 if is_long else 40  # steps on one board
-    machine = type("OnThis", (BoardMachine,), {"world": world, "counts": Counter()})
+    machine = type("OnThis", (BoardMachine,), {"faulty_board": faulty_board, "counts": Counter()})
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     began = time.monotonic()
     try:
@@ -409,35 +409,35 @@ def run(world, steps, *, is_long):
 @pytest.mark.slow
 def test_a_submission_that_a_rescoring_fails_is_not_scored_by_a_scan_of_the_same(tmp_path):
     """The scan has found the same content scored, before the rescoring."""
-    world = World(tmp_path, ["board.sqlite", "board.sqlite"], None)
-    machine = type("OnThis", (BoardMachine,), {"world": world, "counts": Counter()})()
+    faulty_board = FaultyBoard(tmp_path, ["board.sqlite", "board.sqlite"], None)
+    machine = type("OnThis", (BoardMachine,), {"faulty_board": faulty_board, "counts": Counter()})()
     try:
         machine.choose_rules(hours=[], quota=0, finals=0, split=True)
         machine.add(name="Ann", content=3, as_what={}, form="folder", kill=None, inner=None)
         machine.change_scores(answers=("ant", "bee", "cat", "ant"), metric="LogLossHashed")
-        machine.break_or_mend(jam="score")
+        machine.break_or_mend(fault="score")
         machine.scan(sent=[("Ann", 3, "archive")], again=False, kill=None, inner=("rescore",))
         assert [row.state for row in machine.model.submissions] == ["failed"]
     finally:
-        world.close()
+        faulty_board.close()
 
 
 @pytest.mark.slow
 def test_the_files_of_a_failed_submission_stay_when_its_retry_cannot_be_received(tmp_path):
-    world = World(tmp_path, ["board.sqlite", "board.sqlite"], None)
-    machine = type("OnThis", (BoardMachine,), {"world": world, "counts": Counter()})()
+    faulty_board = FaultyBoard(tmp_path, ["board.sqlite", "board.sqlite"], None)
+    machine = type("OnThis", (BoardMachine,), {"faulty_board": faulty_board, "counts": Counter()})()
     try:
         machine.choose_rules(hours=[], quota=0, finals=0, split=True)
         machine.change_scores(answers=("ant", "bee", "cat", "ant", "bee"), metric="LogLossHashed")
         machine.scan(sent=[("eve", 7, "folder")], again=True, kill=None, inner=None)
-        machine.break_or_mend(jam="receive")
+        machine.break_or_mend(fault="receive")
         machine.scan(sent=[("bob", 26, "folder")], again=True, kill=None, inner=None)
         assert [row.state for row in machine.model.submissions] == ["failed", "failed"]
         with machine.board.reading() as connection:
             assert connection.execute(select(Files.name)).scalars().all() == ["test-A/out.tsv"]
         machine.teardown()
     finally:
-        world.close()
+        faulty_board.close()
 
 
 @pytest.mark.slow
@@ -447,9 +447,9 @@ def test_a_board_does_what_the_model_says(kind, request, tmp_path):
     is_long = settings.get_current_profile_name() == LONG
     urls = [request.getfixturevalue("postgresql").new_database() for _ in range(2)] if is_long else []
     files = ["board.sqlite", "board.sqlite"]
-    world = World(tmp_path, *((files, urls[0] if urls else None) if kind == "sqlite" else (urls, None)))
+    faulty_board = FaultyBoard(tmp_path, *((files, urls[0] if urls else None) if kind == "sqlite" else (urls, None)))
     try:
         wanted = LONG_STEPS if is_long else QUICK_STEPS
-        assert run(world, wanted, is_long=is_long)["steps"] >= wanted
+        assert run(faulty_board, wanted, is_long=is_long)["steps"] >= wanted
     finally:
-        world.close()
+        faulty_board.close()

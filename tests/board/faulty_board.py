@@ -96,7 +96,7 @@ def pooled(url, **more):
     return create_engine(url, **more | ({} if "creator" in more else {"poolclass": pool.QueuePool}))
 
 
-class World:
+class FaultyBoard:
     """A board, on one of two databases of a kind, and what is around it; ``others`` is for boards on the other kind."""
 
     def __init__(self, root, databases, other):
@@ -105,9 +105,9 @@ class World:
         self.board = None
         self.crashes = Crashes()
         self.crashes.folder = str(self.root)
-        self.jam, self.heavy = "", frozenset()
+        self.fault, self.heavy = "", frozenset()
         self.failed = set()
-        self.interlude = None
+        self.meanwhile = None
         self.meanings = {}
         self.steps = 0
         for folder in (self.temporary, self.root / "boards", self.root / "pool"):
@@ -189,8 +189,8 @@ class World:
 
     def begin(self):
         """Begin with an empty board."""
-        self.jam, self.heavy = "", frozenset()
-        self.interlude, self.meanings = None, {}
+        self.fault, self.heavy = "", frozenset()
+        self.meanwhile, self.meanings = None, {}
         if self.board is not None:
             self.dispose(self.board)
         for folder in (self.scanned, self.temporary, self.root / "boards"):
@@ -229,20 +229,20 @@ class World:
         }  # fmt: skip
         write(folder / "board.yaml", "".join(f"{key}: {value}\n" for key, value in keys.items()))
         self.board = Board.open(folder)
-        if self.jam != "away":
+        if self.fault != "away":
             self._learn(model)
 
     def write_answers(self, answers):
         self._write_answers(Path(self.board.folder), answers)
 
-    def break_or_mend(self, model, *, jam, heavy=frozenset()):
+    def break_or_mend(self, model, *, fault, heavy=frozenset()):
         """Break what the model says, and fix the rest."""
         answers, away = (Path(self.board.folder, name) for name in ("answers", "away"))
-        if (jam == "away") != (self.jam == "away"):
-            answers.rename(away) if jam == "away" else away.rename(answers)
+        if (fault == "away") != (self.fault == "away"):
+            answers.rename(away) if fault == "away" else away.rename(answers)
         for one in (model, self):
-            one.jam, one.heavy = jam, heavy
-        if jam != "away":
+            one.fault, one.heavy = fault, heavy
+        if fault != "away":
             self._learn(model)
 
     def _learn(self, model):
@@ -291,12 +291,12 @@ class World:
     # The sandbox, and receivers of notices
 
     def _run(self, arguments, settings, place):
-        if self.interlude is not None:
-            act, self.interlude = self.interlude, None
+        if self.meanwhile is not None:
+            act, self.meanwhile = self.meanwhile, None
             act()
-        if self.jam == "receive" and "source" in arguments:
+        if self.fault == "receive" and "source" in arguments:
             return TOO_LONG
-        if self.jam != "score":
+        if self.fault != "score":
             return run_here(arguments, settings, place)
         digest = will_be_scored(run_here, arguments, settings, place)
         if digest in self.heavy:
