@@ -42,7 +42,7 @@ from geval_py.checking.check import DEFAULT_MAX_PLACES
 from geval_py.checking.rules import Place, Problem, Report, Rule, file_problem
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading.challenge import Challenge, DataSet
-from geval_py.reading.gap_columns import find_contexts
+from geval_py.reading.items import find_contexts
 from geval_py.reading.lines import LineReader, check_line_count, decode_lines, first_name, read_lines
 from geval_py.reading.splits import (
     EXPECTED_FILE,

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 from geval_py.cli.suggestions import OTHER_COMMANDS, option_meant
 from geval_py.cli.terminal import carry_out
 from geval_py.errors import UsageError
-from geval_py.reading import config, gap_columns
+from geval_py.reading import config
 from geval_py.reading.config import argument_type, check_latex_options, natural_number
+from geval_py.reading.items import LEFT_NAMES, RIGHT_NAMES
 from geval_py.tables.formats import FORMATS, format_of
 from geval_py.tables.layout import fitted
 from geval_py.text import named, nearest, visible, width_of
@@ -319,7 +320,7 @@ DOCUMENTS = table_options(
 CONTEXTS = (
     option(
         "--left", metavar="COLUMN", default="", help="the column of the left context "
-        f"({gap_columns.LEFT_NAMES[0]} and {gap_columns.RIGHT_NAMES[0]} need no option)",
+        f"({LEFT_NAMES[0]} and {RIGHT_NAMES[0]} need no option)",
     ),
     option("--right", metavar="COLUMN", default="", help="the column of the right context"),
 )  # fmt: skip

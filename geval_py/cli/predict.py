@@ -31,7 +31,7 @@ from geval_py.modelling.texts import blocks_of_files
 from geval_py.modelling.word_search import WordSearch
 from geval_py.reading import config, items, rewriting, splits
 from geval_py.reading.challenge import Challenge, DataSet
-from geval_py.reading.gap_columns import find_contexts
+from geval_py.reading.items import find_contexts
 from geval_py.reading.outputs import MODEL_ENDING
 from geval_py.scoring.writing import write_output
 from geval_py.tables.numbers import counted, fixed

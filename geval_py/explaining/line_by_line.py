@@ -14,7 +14,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.reading import features, items, wordprobs
-from geval_py.reading.gap_columns import find_contexts
+from geval_py.reading.items import find_contexts
 from geval_py.scoring.metrics.base import Integers
 from geval_py.scoring.metrics.exact import best_guess
 from geval_py.scoring.scores import Evaluation, head_of, score_difference, signature_lines

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from geval_py.errors import MalformedLineError, MissingFileError, ModelError
 from geval_py.modelling.texts import TextBlock
 from geval_py.reading.challenge import DataSet
-from geval_py.reading.gap_columns import LEFT_NAMES, RIGHT_NAMES, find_contexts
-from geval_py.reading.items import Item
+from geval_py.reading.items import LEFT_NAMES, RIGHT_NAMES, Item, find_contexts
 from geval_py.scoring.kernel.backends import choose_backend
 
 with suppress(ImportError):  # it was not built
@@ -89,7 +88,7 @@ def gap_of(item: Item) -> tuple[str, str, str]:
     r"""Return the contexts of a gap, in which the two characters ``\n`` are a line end, and its document.
 
     The document is the first column, unless that is a context. Raises UsageError as
-    :func:`geval_py.reading.gap_columns.find_contexts`.
+    :func:`geval_py.reading.items.find_contexts`.
     """
     names = list(item.columns)
     columns = _usual_contexts(tuple(names))

@@ -10,17 +10,23 @@ from __future__ import annotations
 import io
 import os
 import re
-import stat
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from importlib import import_module
 from typing import IO, Literal, TypeAlias
 
-from geval_py.errors import AmbiguousFileError, TooLargeError, UnreadableFileError, UnsupportedEncodingError
-from geval_py.reading import remote
+from geval_py.errors import (
+    AmbiguousFileError,
+    TooLargeError,
+    UnreadableFileError,
+    UnsupportedEncodingError,
+    UsageError,
+)
 from geval_py.reading.compression import COMPRESSED_ENDINGS, Opened, foreign_content, unpacked
-from geval_py.text import named
+from geval_py.text import named, without_credentials
+from geval_py.version import installs
 
 Convert: TypeAlias = "Callable[[File], Iterator[bytes]]"  # yields the lines, several in a piece
 FileState: TypeAlias = tuple[int, int, int, int]  # device, inode, size in bytes, and modification time in ns
@@ -36,7 +42,8 @@ FORMAT_ENDINGS = (  # of outputs; an ending that ends in another one stands befo
 )
 MAX_KEPT_BYTES = 64 << 20  # of a file that is kept in memory
 MAX_COPIED_BYTES = 20 * 10**9  # of standard input, a pipe or an address
-CHUNK_BYTES = 1 << 16  # read at once from a pipe
+CHUNK_BYTES = 1 << 16  # read at once from a pipe or an address
+HTTP_TIMEOUT_SECONDS = 30
 _ADDRESS = r"(?i)[a-z][a-z0-9+.-]+://"
 _unfinished: set[str] = set()  # temporary files that may exist
 
@@ -62,7 +69,7 @@ class File:
         self.sha256: str | None = None  # once it was computed
         self.lines: int | None = None  # as counted, without a header
         self._is_plain = data is not None or convert is not None  # the content is lines, whatever its first bytes
-        self._data, self._path = data, None if data is not None or convert is not None else _regular_path(name)
+        self._data, self._path = data, None if self._is_plain else _regular_path(name)
         self._state: FileState | None = None
 
     @classmethod
@@ -122,19 +129,16 @@ class File:
 
     def _opened(self) -> Opened:
         source = self.admitted()
-        try:
-            with ExitStack() as on_error:
-                stored = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb", buffering=0)
-                on_error.enter_context(stored)
-                self.check_state(stored)
-                opened = unpacked(stored, self.name, self.max_bytes, is_plain=self._is_plain)
-                if not self._is_plain and (content := foreign_content(opened.stream.peek(1))):
-                    what = "Line 1: Unexpected data in"
-                    raise UnsupportedEncodingError(path=self.name, what=what, reason=f"it is {content}")
-                on_error.pop_all()
-                return opened
-        except (OSError, ValueError) as error:
-            raise unreadable(self.name, error) from error
+        with naming(self.name), ExitStack() as on_error:
+            stored = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb", buffering=0)
+            on_error.enter_context(stored)
+            self.check_state(stored)
+            opened = unpacked(stored, self.name, self.max_bytes, is_plain=self._is_plain)
+            if not self._is_plain and (content := foreign_content(opened.stream.peek(1))):
+                what = "Line 1: Unexpected data in"
+                raise UnsupportedEncodingError(path=self.name, what=what, reason=f"it is {content}")
+            on_error.pop_all()
+        return opened
 
     def check_state(self, stored: io.FileIO | io.BytesIO) -> None:
         """Raise UnreadableFileError if the file is not as it was when it was opened first."""
@@ -153,25 +157,71 @@ class File:
 
 def _regular_path(name: str) -> str | None:
     """Return the path of a local file, also of one that is missing, whose error comes when it is opened."""
-    if not is_path(name):
-        return None
-    with suppress(OSError, ValueError):
-        mode = os.stat(name).st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            return None
-    return name
+    is_other = not is_path(name) or (os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name))
+    return None if is_other else name
 
 
 def _pieces(name: str) -> Iterator[bytes]:
     """Yield the bytes of what is no regular file here."""
     if is_address(name):
-        yield from remote.read_pieces(name)
+        is_http = name.lower().startswith(("http:", "https:"))
+        yield from _read_http(name) if is_http else _read_by_fsspec(name)
         return
     if name == STANDARD_INPUT and sys.stdin is None:
         raise UnreadableFileError(path=name, reason="it is closed")
     with naming(name), nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else open(name, "rb") as file:
         while piece := file.read(CHUNK_BYTES):
             yield piece
+
+
+def _read_http(url: str) -> Iterator[bytes]:
+    """Yield the body of an HTTP answer, checked for its length; raises UnreadableFileError."""
+    from http.client import HTTPException
+    from urllib import error, request
+
+    try:
+        with request.urlopen(url, timeout=HTTP_TIMEOUT_SECONDS) as answer:
+            length, received = answer.headers.get("Content-Length", ""), 0
+            while piece := answer.read(CHUNK_BYTES):
+                received += len(piece)
+                yield piece
+        if length.isdecimal() and received < int(length):
+            raise ValueError(f"the answer ended after {received} of {length} bytes")
+    except error.HTTPError as refused:
+        refused.close()
+        reason = f"the server answered {refused.code} {refused.reason}"
+        raise UnreadableFileError(path=url, reason=reason) from refused
+    except (OSError, ValueError, HTTPException) as fault:
+        reason = str(getattr(fault, "reason", None) or fault) or type(fault).__name__
+        raise UnreadableFileError(path=url, reason=reason) from fault
+
+
+def _read_by_fsspec(address: str) -> Iterator[bytes]:
+    """Yield the bytes at an address such as s3://, gs:// or sftp://; raises UsageError and UnreadableFileError.
+
+    fsspec's drivers have their own time-outs and retries; after the last one an UnreadableFileError is raised.
+    """
+    scheme = address.partition("://")[0]
+    try:
+        url_to_fs = import_module("fsspec.core").url_to_fs
+        implementations = import_module("fsspec.registry").known_implementations
+    except ModuleNotFoundError as error:
+        message = f"{scheme}:// is read by fsspec, of the extra cluster: {installs('cluster')}"
+        raise UsageError(message=message) from error
+    if scheme not in implementations:
+        raise UsageError(message=f"no file system is known as {scheme}://")
+    try:
+        system, place = url_to_fs(address)
+        with system.open(place, "rb") as file:
+            while piece := file.read(CHUNK_BYTES):
+                yield piece
+    except ImportError as error:
+        raise UsageError(message=f"{scheme}:// needs a driver: {error}") from error
+    except FileNotFoundError as error:
+        raise UnreadableFileError(path=address, reason="No such file or directory") from error
+    except Exception as error:  # drivers raise errors of botocore, paramiko, …, with no common base
+        reason = without_credentials(" ".join(str(error).split())) or type(error).__name__
+        raise UnreadableFileError(path=address, reason=reason) from error
 
 
 def copied(pieces: Iterable[bytes], name: str) -> bytes | str:
@@ -279,9 +329,8 @@ def find_file(path: str) -> str | None:
 
 def twins_note(path: str) -> str | None:
     """Return a note on a file beside others that differ in their compression alone; None without others."""
-    name = name_of(path)
-    twins = [twin for twin in (name, *(name + ending for ending in COMPRESSED_ENDINGS)) if os.path.isfile(twin)]
-    if not is_path(path) or path not in twins or len(twins) < 2:
+    twins = [twin for ending in ("", *COMPRESSED_ENDINGS) if os.path.isfile(twin := name_of(path) + ending)]
+    if path not in twins or len(twins) < 2:
         return None
     newest = _newest(twins)
     age = f"; {named(os.path.basename(newest))} is newer" if newest != path else ""
@@ -335,15 +384,12 @@ def absolute(path: str) -> str:
 
 def names_in(folder: str, kind: Literal["file", "directory"] | None = None) -> list[str]:
     """Return the names in a folder: all, or only files or folders; raises UnreadableFileError."""
-    with naming(folder), os.scandir(folder) as entries:
-        if kind == "file":
-            return [one.name for one in entries if one.is_file()]
-        # A link in a circle is no folder.
-        return [
-            one.name
-            for one in entries
-            if kind is None or one.is_dir(follow_symlinks=False) or os.path.isdir(one.path)
-        ]
+    with naming(folder):
+        names = os.listdir(folder)
+    if kind is None:
+        return names
+    is_kind = os.path.isfile if kind == "file" else os.path.isdir
+    return [name for name in names if is_kind(os.path.join(folder, name))]
 
 
 def matching_files(folder: str, pattern: str) -> list[str]:

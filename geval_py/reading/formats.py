@@ -10,18 +10,35 @@ The door (:mod:`geval_py.reading.files`) converts such a file by :func:`output_l
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from geval_py.errors import UnreadableFileError
-from geval_py.reading import answers, parquet, tool_files
+from geval_py.reading import parquet, tool_files
 from geval_py.reading.files import PARQUET_ENDINGS, File, format_ending
-from geval_py.reading.rows import Rows, quoted, read_csv
+from geval_py.reading.rows import (
+    ID,
+    KEYS,
+    PROBABILITIES,
+    WORDS,
+    Row,
+    Rows,
+    finite_number,
+    id_text,
+    json_rows,
+    kind_of,
+    line_of,
+    quoted,
+    read_csv,
+    text_fault,
+)
 from geval_py.tables.numbers import counted
+from geval_py.text import some_of
 
 Reader: TypeAlias = Callable[[File], Rows]  # yields the ids and lines of the rows of a file, and fills its notes
 
 
+DEFAULT_COLUMNS = ("expected", "answer")
 FORMATS: dict[str, Reader] = {  # by the endings of files
     **dict.fromkeys((".jsonl", ".ndjson", ".json", ".predictions.json"), tool_files.read_json),
     **dict.fromkeys(PARQUET_ENDINGS, parquet.read_parquet),
@@ -50,13 +67,6 @@ def output_lines(file: File) -> Iterator[bytes]:
     else:
         lines = _in_order_of_file(rows, file.notes)
     for line in lines:
-        yield line.encode() + b"\n"
-
-
-def answer_lines(file: File) -> Iterator[bytes]:
-    """Yield the lines of answers in JSON lines, and keep their ids."""
-    for identity, line in answers.read_answers(file):
-        file.ids.append(identity)
         yield line.encode() + b"\n"
 
 
@@ -95,3 +105,48 @@ def _in_order_of_file(items: Rows, notes: list[str]) -> Iterator[str]:
             notes.append(f"{order}, and its rows are scored in the order of the file; {advice}")
         before = number
         yield line
+
+
+# Answers
+
+
+def answer_lines(file: File) -> Iterator[bytes]:
+    """Yield the answers of JSON lines as lines, and keep their ids; raises UnreadableFileError, and TooLargeError.
+
+    A row is an answer, in the column ``expected``, ``answer``, or the only one, or a distribution. A column ``id``
+    beside it has the ids by which rows of outputs are matched.
+    """
+    column = None
+    for row, values in json_rows(file):
+        if column is None:
+            column = _answer_column(row, values)
+        if column and column not in values:
+            raise row.error(f"it has no {quoted(column)}, the column of the answers in the first row")
+        file.ids.append(id_text(values.get(ID)))
+        line = _answer(row, column, values[column]) if column else line_of(row, values)
+        yield line.encode() + b"\n"
+
+
+def _answer_column(row: Row, values: Mapping[str, Any]) -> str:
+    """Return the column with the answers; "" if the rows are distributions. Raises UnreadableFileError."""
+    names = [name for name in values if name != ID]
+    if {WORDS, PROBABILITIES} <= {*names} <= {*KEYS}:
+        return ""
+    usual = [name for name in DEFAULT_COLUMNS if name in names] if len(names) != 1 else names
+    if len(usual) == 1:
+        return usual[0]
+    columns = some_of(map(quoted, values)) or "none"
+    advice = "keep one of expected and answer" if usual else "name it expected, or keep it alone"
+    raise row.error(f"which column has the answers? there are {columns}; {advice}")
+
+
+def _answer(row: Row, column: str, value: Any) -> str:
+    if isinstance(value, float):
+        return str(finite_number(value, row, column))
+    if type(value) is int:
+        return str(value)
+    if not isinstance(value, str):
+        raise row.error(f"a text or a number is wanted, not {kind_of(value)}", column)
+    if (fault := text_fault(value)) is not None:
+        raise row.error(fault, column)
+    return value

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from geval_py.errors import LineCountError, TooLargeError, UnsupportedEncodingError
 from geval_py.reading.compression import READ_AHEAD_BYTES
-from geval_py.reading.files import File, changed, naming, unreadable
+from geval_py.reading.files import File, changed, naming
 
 Bytes: TypeAlias = bytes | memoryview
 ReadAt: TypeAlias = Callable[[int, int], Bytes]  # reads so many bytes from an offset on, or fewer
@@ -135,10 +135,8 @@ class LineReader(AbstractContextManager["LineReader"]):
         return line
 
     def _read(self, read: Callable[[int], bytes], size: int) -> bytes:
-        try:
+        with naming(self.path):
             return read(size)
-        except (OSError, ValueError) as error:
-            raise unreadable(self.path, error) from error
 
 
 def end_of_lines(data: Bytes, start: int, lines: int) -> tuple[int, int]:

@@ -11,8 +11,6 @@ import pytest
 from geval_py import Challenge, evaluate
 from geval_py.cli import main
 from geval_py.errors import TooLargeError, UnreadableFileError
-from geval_py.reading.answers import read_answers
-from geval_py.reading.files import File
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.splits import answers_at, find_answers
 
@@ -81,7 +79,9 @@ def test_the_column_is_chosen_once(tmp_path):
 def test_ids_of_answers(tmp_path):
     path = tmp_path / "expected.jsonl"
     path.write_text('{"id": "q1", "answer": "a"}\n{"id": 2, "answer": "b"}\n{"answer": "c"}\n')
-    assert list(read_answers(File(str(path)))) == [("q1", "a"), ("2", "b"), ("", "c")]
+    answers = answers_at(str(path))
+    assert list(read_lines(answers)) == ["a", "b", "c"]
+    assert answers.ids == ["q1", "2", ""]
 
 
 def test_distributions_as_answers(tmp_path):

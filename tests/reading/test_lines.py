@@ -22,7 +22,6 @@ from profiles import examples
 from geval_py.errors import CorruptFileError, TooLargeError, UnreadableFileError
 from geval_py.reading import files
 from geval_py.reading import lines as line_reading
-from geval_py.reading import remote as http
 from geval_py.reading.compression import compression_of, foreign_content
 from geval_py.reading.files import File, absolute, is_address, join
 from geval_py.reading.lines import (
@@ -462,7 +461,7 @@ def server():
 @pytest.fixture
 def web(server, monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(http, "HTTP_TIMEOUT_SECONDS", 0.15)
+    monkeypatch.setattr(files, "HTTP_TIMEOUT_SECONDS", 0.15)
     return server
 
 
