@@ -19,12 +19,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from io import BufferedIOBase
+from itertools import count
 from typing import IO, Protocol
 
-from geval_py.errors import ExistingFileError, MissingFileError, UsageError
+from geval_py.errors import ExistingFileError, UsageError
 from geval_py.reading.compression import COMPRESSIONS
-from geval_py.reading.files import STANDARD_INPUT, is_path, naming, remove_unfinished, unfinished
-from geval_py.text import named, visible
+from geval_py.reading.files import is_path, naming, remove_unfinished, state_of, unfinished
+from geval_py.text import visible, without_credentials
 
 BACKUP_ENDING = ".orig"
 TEMPORARY_BEGINNING = ".geval-unfinished-"
@@ -69,8 +70,6 @@ def written_whole(
     for messages. Raises UsageError for standard input, an address, anything but a regular file, and a file that
     cannot be written.
     """
-    if path == STANDARD_INPUT:  # a message would call it "standard input"
-        raise UsageError(f"Cannot {verb} `-`: it is not a file")
     _check_is_path(path, verb)
     with _refusing(path, verb):
         target = os.path.realpath(path) if os.path.islink(path) else path
@@ -117,11 +116,8 @@ def _take_place(
     """Move a file to its place; raises OSError, and UsageError if the original was changed."""
     backup_path = _back_up(path) if backup else None
     try:
-        if original is not None:
-            now = os.lstat(path)
-            same = (now.st_size, now.st_mtime_ns) == (original.st_size, original.st_mtime_ns)
-            if not same or not os.path.samestat(now, original):
-                raise _refusal(path, verb, "it was changed meanwhile; run it again")
+        if original is not None and state_of(os.lstat(path)) != state_of(original):
+            raise _refusal(path, verb, "it was changed meanwhile; run it again")
         os.replace(temporary, path)
     except BaseException:
         if backup_path is not None and os.path.lexists(temporary):  # a signal may also come when all is done
@@ -132,25 +128,17 @@ def _take_place(
 
 def _back_up(path: str) -> str:
     """Link a second, unused name to a file; copy it if the file system has no links."""
-    number = 0
-    while True:
-        backup_path = f"{path}{BACKUP_ENDING}" + (f".{number}" if number else "")
+    names = (f"{path}{BACKUP_ENDING}" + (f".{number}" if number else "") for number in count())
+    backup_path = next(name for name in names if not os.path.lexists(name))
+    try:
+        os.link(path, backup_path)
+    except OSError:
         try:
-            try:
-                os.link(path, backup_path)
-            except FileExistsError:
-                raise
-            except OSError:
-                with open(path, "rb") as original, open(backup_path, "xb") as copy:
-                    try:
-                        shutil.copyfileobj(original, copy)
-                        shutil.copystat(path, backup_path)
-                    except BaseException:
-                        os.unlink(backup_path)
-                        raise
-            return backup_path
-        except FileExistsError:
-            number += 1
+            shutil.copy2(path, backup_path)
+        except BaseException:
+            remove_unfinished(backup_path)
+            raise
+    return backup_path
 
 
 def check_replaceable(path: str, *, verb: str = "write") -> os.stat_result:
@@ -175,7 +163,8 @@ def _check_is_path(path: str, verb: str) -> None:
 
 
 def _refusal(path: str, verb: str, reason: str) -> UsageError:
-    return UsageError(f"Cannot {verb} {named(path)}: {visible(reason)}")
+    written = visible(without_credentials(path))  # unlike named(path) for `-`, which is not read here
+    return UsageError(message=f"Cannot {verb} `{written}`: {visible(reason)}")
 
 
 @contextmanager
@@ -191,8 +180,8 @@ def _refusing(path: str, verb: str = "write", *, several: bool = False) -> Itera
 def write_files(folder: str, files: Files) -> None:
     """Write new files into a folder and folders below it, which are created if only their last part is missing.
 
-    Raises ExistingFileError if one of the files exists, MissingFileError if the folder's parent does not, and
-    UsageError for a file that cannot be written. After an error, nothing new is left.
+    Raises ExistingFileError if one of the files exists, and UsageError for a file that cannot be written. After an
+    error, nothing new is left.
     """
     paths = {os.path.join(folder, *name.split("/")): content for name, content in files.items()}
     existing = [path for path in paths if os.path.lexists(path)]
@@ -202,8 +191,6 @@ def write_files(folder: str, files: Files) -> None:
         for path, content in paths.items():
             for above in (folder, os.path.dirname(path)):
                 if not os.path.isdir(above):
-                    if not os.path.isdir(os.path.dirname(os.path.abspath(above))):
-                        raise MissingFileError(what="No folder to make it in", path=os.path.dirname(above))
                     os.mkdir(above)
                     undo.callback(shutil.rmtree, above, ignore_errors=True)
             with open(path, "xb") as file:

@@ -8,7 +8,7 @@ import pytest
 from geval_py import Challenge, UsageError
 from geval_py.authoring.init import init_challenge, readme, samples
 from geval_py.authoring.validate import validate_challenge
-from geval_py.errors import ExistingFileError, MissingFileError
+from geval_py.errors import ExistingFileError
 from geval_py.evaluation import evaluate_all
 from geval_py.reading.config import Task, config_task, words_of
 from geval_py.scoring.evaluate import find_metric, select_schemes
@@ -184,9 +184,9 @@ def test_folders_that_are_there_are_fine(challenge):
 
 
 def test_the_parent_has_to_be_there(challenge):
-    with pytest.raises(MissingFileError) as caught:
+    with pytest.raises(UsageError) as caught:
         init(challenge / "inner", "LogLossHashed")
-    assert str(caught.value) == f"No folder to make it in: `{challenge}`"
+    assert str(caught.value) == f"Cannot write `{challenge}/inner`: No such file or directory"
 
 
 REFUSED = {

@@ -246,7 +246,7 @@ def failing(error):
 def test_a_backup_that_cannot_be_finished(output, monkeypatch):
     path = output()
     monkeypatch.setattr(os, "link", failing(OSError(errno.EPERM, "Operation not permitted")))
-    monkeypatch.setattr("shutil.copyfileobj", failing(OSError(errno.ENOSPC, "No space left on device")))
+    monkeypatch.setattr("shutil.copystat", failing(OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(UsageError, match="No space left on device"):
         fix_file(str(path))
     assert names(path) == ["out.tsv"]
@@ -397,9 +397,7 @@ def test_a_file_that_is_not_there(tmp_path, name):
     assert not os.listdir(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("path", "name"), [("-", "standard input"), ("https://example.org/o", "`https://example.org/o`")]
-)
+@pytest.mark.parametrize(("path", "name"), [("-", "`-`"), ("https://example.org/o", "`https://example.org/o`")])
 def test_only_files(path, name):
     with pytest.raises(UsageError) as caught:
         fix_file(path)
