@@ -12,6 +12,7 @@ strangers are read in a process of their own, with a limit of memory.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,9 +30,10 @@ DOC, CHOICES, RESPONSE = "doc", "choices", "model_response"  # lighteval's colum
 MAX_FOOTER_TEXT, MAX_FOOTER_LIST = 1 << 24, 1 << 17  # bytes of a text, and entries of a list, in the footer
 MAX_GROUP_BYTES, MAX_RATIO = 1 << 28, 256  # of a row group; a larger one may not be packed more tightly
 BYTES_OF_VALUE = 12  # that a value takes, beside its page: a number, and its place in lists
-ROWS_OF_BATCH, BYTES_OF_BATCH = 2048, 1 << 23
+ROWS_OF_BATCH, BYTES_OF_BATCH = 2048, 1 << 20  # of which few are Python's objects at once
 BUFFER_BYTES = 1 << 18  # read at once of a column, which pyarrow would otherwise read whole
-ROWS_OF_TEXT = 64  # that are Python's objects at once
+# Of columns with words and numbers, whose rows are joined by Arrow.
+JOINED_TYPES = r"(large_)?list<\w+: (dictionary<values=)?(large_)?string.* (large_)?list<\w+: (u?int|.*float|double)"
 
 
 def import_pyarrow() -> Any:
@@ -63,24 +65,21 @@ def read_parquet(file: File) -> Rows:
     that is more.
     """
     path, max_bytes = file.name, file.max_bytes
-    import_pyarrow()
     with naming(path):
         if compression_by_ending(path) is not None:
             raise ValueError("Parquet is compressed inside: unpack it, and name it .parquet")
         source = File(path).admitted()
         raw = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb")
-    with raw:
-        with pyarrow_errors(path):
-            from pyarrow.parquet import ParquetFile
+    with raw, pyarrow_errors(path):
+        from pyarrow.parquet import ParquetFile
 
-            parquet = ParquetFile(
-                raw,
-                buffer_size=BUFFER_BYTES,
-                thrift_string_size_limit=MAX_FOOTER_TEXT,
-                thrift_container_size_limit=MAX_FOOTER_LIST,
-            )
-        with naming(path):
-            names = _columns_of(parquet.schema_arrow)
+        parquet = ParquetFile(
+            raw,
+            buffer_size=BUFFER_BYTES,
+            thrift_string_size_limit=MAX_FOOTER_TEXT,
+            thrift_container_size_limit=MAX_FOOTER_LIST,
+        )
+        names = _columns_of(path, parquet.schema_arrow)
         file_size = raw.seek(0, io.SEEK_END)
         if max_bytes is None:
             max_bytes = max(DEFAULT_MAX_BYTES, MAX_RATIO * file_size)
@@ -88,8 +87,7 @@ def read_parquet(file: File) -> Rows:
         for batch in _batches(path, parquet, names, file_size, max_bytes):
             ids = batch.column(ID).to_pylist() if ID in names else None
             batch = batch.select([name for name in batch.schema.names if name != ID])
-            with pyarrow_errors(path):
-                joined = _joined_rows(batch)
+            joined = _joined_rows(batch)
             lines = lines_of_batch(file, batch, number) if joined is None else joined
             if ids is None:
                 yield "", "\n".join(lines)
@@ -102,39 +100,38 @@ def _batches(path: str, file: Any, names: list[str], file_size: int, max_bytes: 
     """Yield the rows of each row group, once the sizes that the footer gives are known to be within the limits."""
     prefixes = tuple(f"{name}." for name in names)
     total = 0
-    with pyarrow_errors(path):
-        for number in range(file.metadata.num_row_groups):
-            group = file.metadata.row_group(number)
-            chunks = [group.column(n) for n in range(group.num_columns)]
-            chunks = [chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(prefixes)]
-            sizes = [chunk.total_uncompressed_size + BYTES_OF_VALUE * chunk.num_values for chunk in chunks]
-            stored = min(file_size, sum(chunk.total_compressed_size for chunk in chunks))
-            if min(group.num_rows, stored, *sizes) < 0:
-                raise ValueError("a size in its footer is negative")
-            size, most = sum(sizes), max(MAX_GROUP_BYTES, MAX_RATIO * stored)
-            total += size
-            if size > most:
-                reason = f"row group {number + 1} would unpack to more than {most} bytes, from {stored}"
-                raise UnreadableFileError(path=path, reason=f"{reason}; write smaller row groups, or TSV")
-            if total > max_bytes:
-                raise TooLargeError(path=path, max_bytes=max_bytes)
-            at_once = max(1, min(ROWS_OF_BATCH, BYTES_OF_BATCH * group.num_rows // max(1, size)))
-            for batch in file.iter_batches(at_once, row_groups=[number], columns=names, use_threads=False):
-                batch.validate(full=True)
-                yield batch
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        chunks = [group.column(n) for n in range(group.num_columns)]
+        chunks = [chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(prefixes)]
+        sizes = [chunk.total_uncompressed_size + BYTES_OF_VALUE * chunk.num_values for chunk in chunks]
+        stored = min(file_size, sum(chunk.total_compressed_size for chunk in chunks))
+        if min(group.num_rows, stored, *sizes) < 0:
+            raise ValueError("a size in its footer is negative")
+        size, most = sum(sizes), max(MAX_GROUP_BYTES, MAX_RATIO * stored)
+        total += size
+        if size > most:
+            reason = f"row group {number + 1} would unpack to more than {most} bytes, from {stored}"
+            raise UnreadableFileError(path=path, reason=f"{reason}; write smaller row groups, or TSV")
+        if total > max_bytes:
+            raise TooLargeError(path=path, max_bytes=max_bytes)
+        at_once = max(1, min(ROWS_OF_BATCH, BYTES_OF_BATCH * group.num_rows // max(1, size)))
+        for batch in file.iter_batches(at_once, row_groups=[number], columns=names, use_threads=False):
+            batch.validate(full=True)
+            yield batch
 
 
-def _columns_of(schema: Any) -> list[str]:
-    """Return the columns of an output that a schema has; raises ValueError without any, and for equal names."""
+def _columns_of(path: str, schema: Any) -> list[str]:
+    """Return the columns of an output that a schema has; raises UnreadableFileError for none and for equal names."""
     names = [name for name in (ID, *KEYS) if name in schema.names]
     if {DOC, RESPONSE} <= {*schema.names} and not {*names} - {ID}:
         names = [f"{DOC}.{CHOICES}", f"{RESPONSE}.{LOGARITHMS}"]
     elif not {*names} - {ID, WORDS}:
-        keys = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}"
-        raise ValueError(f"its columns are {some_of(schema.names)}; {keys} are wanted")
+        wanted = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}, are wanted"
+        raise UnreadableFileError(path=path, reason=f"its columns are {some_of(schema.names)}; {wanted}")
     for name in (name.partition(".")[0] for name in names):
         if schema.names.count(name) > 1:
-            raise ValueError(f"column {name}: there are two")
+            raise UnreadableFileError(path=path, reason=f"column {name}: there are two")
     return names
 
 
@@ -144,32 +141,30 @@ def _joined_rows(batch: Any) -> list[str] | None:
     Returns None for rows of another form, or if one may be no line: :func:`lines_of_batch` takes all of them.
     """
     import numpy as np
-    from pyarrow import ListArray, array, compute, float64, int32, string, types
+    from pyarrow import ListArray, array, compute, float64, int32, list_, string
 
     names = {name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows}
     unit = next((unit for unit in UNITS if names == {WORDS, unit}), None)
-    lists = [] if unit is None else [batch.column(WORDS), batch.column(unit)]
-    if not lists or any(
-        column.null_count or not (types.is_list(column.type) or types.is_large_list(column.type)) for column in lists
-    ):
+    if unit is None:
         return None
+    columns = [batch.column(WORDS), batch.column(unit)]
+    if not re.match(JOINED_TYPES, " ".join([str(column.type) for column in columns])):
+        return None
+    lists = [columns[0].cast(list_(string())), columns[1].cast(list_(float64()), safe=False)]
     word_offsets, offsets = (np.from_dlpack(column.offsets) for column in lists)
     sizes, starts, total = np.diff(offsets), offsets[:-1] - offsets[0], offsets[-1] - offsets[0]
     if not sizes.all() or not np.array_equal(np.diff(word_offsets), sizes):
         return None
     words, numbers = (column.flatten() for column in lists)
-    words = words.dictionary_decode() if types.is_dictionary(words.type) else words
-    are_texts = types.is_string(words.type) or types.is_large_string(words.type)
-    are_numbers = types.is_floating(numbers.type) or types.is_integer(numbers.type)
-    if not are_texts or not are_numbers or words.null_count or numbers.null_count:
+    if any(part.null_count for part in (*lists, words, numbers)):
         return None
-    words, numbers = words.cast(string()), numbers.cast(float64(), safe=False)
     values = np.from_dlpack(numbers)
     least, most = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
     are_probabilities = (least >= 0) & (most > 0) & (most <= 1)
     if not np.isfinite(values).all() or (are_probabilities != (unit == PROBABILITIES)).any():
         return None
-    if any(mark in bytes(words.buffers()[2] or b"") for mark in (b" ", b"\n", b"\r")):
+    text = bytes(words.buffers()[2] or b"")
+    if text != text.translate(None, b" \n\r"):
         return None
     entries = compute.binary_join_element_wise(words, numbers.cast(string()), ":")
     lines = compute.binary_join(ListArray.from_arrays(array(np.append(starts, total), int32()), entries), " ")
@@ -178,7 +173,7 @@ def _joined_rows(batch: Any) -> list[str] | None:
 
 def lines_of_batch(file: File, batch: Any, first: int) -> Iterator[str]:
     """Yield the lines of a batch, whose first row has a number; raises as :func:`read_parquet`."""
-    for number, values in enumerate(_python_rows(file.name, batch), first):
+    for number, values in enumerate(batch.to_pylist(), first):
         row = rows.Row(file.name, number)
         if DOC in values:
             choices: Any = (values[DOC] or {}).get(CHOICES)
@@ -196,10 +191,3 @@ def lines_of_batch(file: File, batch: Any, first: int) -> Iterator[str]:
                 if len(values[name]) < len(value):
                     raise row.error("a word is twice in the map")
         yield rows.line_of(row, values)
-
-
-def _python_rows(path: str, batch: Any) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a batch, of which few are Python's objects at once."""
-    for start in range(0, batch.num_rows, ROWS_OF_TEXT):
-        with pyarrow_errors(path):
-            yield from batch.slice(start, ROWS_OF_TEXT).to_pylist()
