@@ -163,9 +163,9 @@ def _with_metrics(task: Task, metric: Metrics, tokenizer: str | None) -> Task:
     task = task.replace(alt_metrics=_names(metric) or task.alt_metrics)
     if tokenizer is None:
         return task
-    from geval_py.reading.preparation import checked_name
+    from geval_py.reading.schemes import checked_tokenizer
 
-    task = task.replace(tokenizer=checked_name(tokenizer))
+    task = task.replace(tokenizer=checked_tokenizer(tokenizer))
     schemes = select_schemes(task)
     if not any(metric.is_tokenised for _, metric in schemes):
         names = ", ".join(metric.name for _, metric in schemes)

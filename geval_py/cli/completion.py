@@ -14,7 +14,7 @@ from glob import glob
 from geval_py.cli.commands import COMMANDS, command, option, parser_of, summaries
 from geval_py.cli.help import TOPICS
 from geval_py.reading.outputs import BASELINES, find_outputs, short_names
-from geval_py.reading.preparation import TOKENIZERS
+from geval_py.reading.schemes import TOKENIZERS
 from geval_py.scoring.metrics.registry import METRICS
 from geval_py.tables.formats import FORMATS
 

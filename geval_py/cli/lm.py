@@ -31,7 +31,7 @@ from geval_py.modelling import arpa, corpus, estimation, ngram_model, passages
 from geval_py.modelling.texts import TextBlock, blocks_of_files, prepared, text_blocks
 from geval_py.reading import compression, config, files, rewriting
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.preparation import TOKENIZERS
+from geval_py.reading.schemes import TOKENIZERS
 from geval_py.reading.splits import TRAINING_SET
 from geval_py.tables import numbers
 from geval_py.tables.table import Column, Table, named_columns

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self, TypeVar, 
 from geval_py.errors import ConfigError, UsageError
 from geval_py.reading import files
 from geval_py.reading.lines import read_lines
-from geval_py.reading.schemes import EvaluationScheme, parse_schemes
+from geval_py.reading.schemes import EvaluationScheme, checked_tokenizer, parse_schemes
 from geval_py.tables.formats import FORMATS
 from geval_py.text import SPACES, named, suggestion, visible
 
@@ -72,12 +72,6 @@ def _samples(text: str) -> int:
     samples = natural_number(text)
     check_sampling(samples)
     return samples
-
-
-def _tokenizer(text: str) -> str:
-    from geval_py.reading.preparation import checked_name
-
-    return checked_name(text)
 
 
 def _format(text: str) -> str:
@@ -166,6 +160,7 @@ class OptionValues:
         cls.defaults = {name: one.default if isinstance(one, Option) else one for name, one in values.items()}
 
     def __init__(self, **values: Any) -> None:
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         vars(self).update(self.defaults | values)
         self.check()
 
@@ -231,7 +226,7 @@ class Task(OptionValues):
         "-T --tokenizer NAME",
         "how lines are split into tokens, for BLEU and other metrics of words, and for features: "
         "minimalistic, character-by-character, 13a or v14",
-        read=_tokenizer, useless_with=AUTHORING,
+        read=checked_tokenizer, useless_with=AUTHORING,
     )  # fmt: skip
     needs_items: bool = False
     ignored: tuple[str, ...] = ()
@@ -322,7 +317,7 @@ class Settings(OptionValues):
     bootstrap: int | None = _how(
         "-B --bootstrap N",
         "show the 95 % interval of a score, from N resamples of the lines (1000 are typical)",
-        read=_samples, goes_with=(SCORES,), otherwise=", not with another mode",
+        read=_samples, goes_with=(SCORES,),
     )  # fmt: skip
     seed: int = _how(
         "--seed S", f"with -B: the seed of the random numbers (default: {DEFAULT_SEED})",
@@ -364,7 +359,6 @@ class Settings(OptionValues):
         "--cluster ADDRESS",
         "use the workers of the Dask scheduler at ADDRESS",
         goes_with=(SCORES,),
-        otherwise="; lines are shown here",
     )  # fmt: skip
     version: bool = _how("-v --version", "show the version and the kernel's backend")
     help: bool = _how("-h --help", "show this and exit")
@@ -573,7 +567,7 @@ def parse_words(
     depends on are allowed: the field ``ignored`` holds their names.
     """
     namespace, strays = _parser().parse_known_args(words)
-    values = {name: tuple(v) if isinstance(v, list) else v for name, v in vars(namespace).items()}
+    values = vars(namespace)
     for word in strays:
         if in_config or word.startswith("-") or not os.path.isfile(word):
             kind = "option" if word.startswith("-") else "argument"
@@ -666,7 +660,7 @@ def task_and_settings(given: argparse.Namespace, *heeded: str, command: str = ""
     """
     fields = {*Task.defaults, *Settings.defaults}
     own = {
-        name: tuple(value) if isinstance(value, list) else value
+        name: value
         for name, value in vars(given).items()
         if name in fields and value is not None and value is not False
     }

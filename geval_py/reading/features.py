@@ -20,6 +20,7 @@ from geval_py.errors import MalformedLineError, MissingFileError, UsageError
 from geval_py.reading.files import find_file
 from geval_py.reading.items import ScoredItem, column_name
 from geval_py.reading.lines import read_lines
+from geval_py.reading.schemes import checked_tokenizer
 from geval_py.tables.numbers import counted
 from geval_py.text import nearest, shorten, suggestion, visible
 
@@ -50,19 +51,13 @@ def tokens_of(tokenizer: str | None) -> Tokens:
     """Return the function that splits texts into tokens: a tokenizer's, by default :func:`split_tokens`."""
     if tokenizer is None:
         return split_tokens
-    from geval_py.reading.preparation import checked_name, tokenized
+    from geval_py.reading.preparation import tokenized
 
-    return partial(tokenized, checked_name(tokenizer))
+    return partial(tokenized, checked_tokenizer(tokenizer))
 
 
-_SPAN = "[0-9]+(?:-[0-9]+)?"
+_SPAN = "[0-9]{1,18}(?:-[0-9]{1,18})?"  # no text is longer
 _REFERENCE = re.compile(f"([0-9]+) ((?:{_SPAN}(?:,{_SPAN})*)?)")
-MAX_POSITION_DIGITS = 19  # no text is as long
-
-
-def _position(digits: str) -> int:
-    """Return a number, or one beyond the end of any text; :func:`int` refuses thousands of digits."""
-    return int(digits.lstrip("0")[:MAX_POSITION_DIGITS] or 0)
 
 
 def read_references(path: str) -> dict[str, str]:
@@ -116,7 +111,7 @@ class FeatureKinds(NamedTuple):
             return field
         parts, reached = [], 0
         spans = [span.partition("-") for span in match[2].split(",") if span]
-        for start, stop in sorted((_position(start), _position(end or start) + 1) for start, _, end in spans):
+        for start, stop in sorted((int(start), int(end or start) + 1) for start, _, end in spans):
             parts.append(text[max(start, reached) : max(stop, reached)])
             reached = max(reached, stop)
         return "".join(parts)
@@ -294,13 +289,11 @@ class Feature(NamedTuple):
         if text is None:
             return False
         if kinds.numerical:
-            size = kinds.referenced(text)
-            is_number = FIELD_NUMBER.fullmatch(size) is not None
-            if not is_number and self.token == f"{LENGTH}{len(size)}":
-                return True
-            number = self.token.removeprefix(VALUE)
-            has_number = is_number and number != self.token and FIELD_NUMBER.fullmatch(number)
-            if has_number and float(number) == float(size):
+            size, number = kinds.referenced(text), self.token.removeprefix(VALUE)
+            if not FIELD_NUMBER.fullmatch(size):
+                if self.token == f"{LENGTH}{len(size)}":
+                    return True
+            elif number != self.token and FIELD_NUMBER.fullmatch(number) and float(number) == float(size):
                 return True
         return any(self.token in features for features in self.kinds(kinds).of_text(text))
 

@@ -33,12 +33,10 @@ from functools import cache
 from itertools import groupby
 from typing import TypeAlias
 
-from geval_py.errors import UsageError
-from geval_py.reading.schemes import EvaluationScheme, Flag, broken_flags
-from geval_py.text import split_words, strip_spaces, suggestion, visible
+from geval_py.reading.schemes import EvaluationScheme, Flag, broken_flags, checked_tokenizer
+from geval_py.text import split_words, strip_spaces, visible
 
 Step: TypeAlias = Callable[[str], str]
-TOKENIZERS = ("minimalistic", "character-by-character", "13a", "v14")
 _MINIMALISTIC = r"(?a)\w(?:\S*\w)?|[^\w\s]+"
 _ENTITIES = (("<skipped>", ""), ("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
 _ONE_SPACE = (r"(?a)\s+", " ")
@@ -68,7 +66,7 @@ def find_tokenizer(name: str) -> Step:
     >>> find_tokenizer("character-by-character")("a bc")
     'a _ b c'
     """
-    if checked_name(name) == "character-by-character":
+    if checked_tokenizer(name) == "character-by-character":
         return lambda text: " ".join(text.replace(" ", "_"))
     if name == "minimalistic":
         find = re.compile(_MINIMALISTIC).findall
@@ -94,14 +92,6 @@ def find_tokenizer(name: str) -> Step:
         return strip_spaces(text)
 
     return spaced
-
-
-def checked_name(name: str) -> str:
-    """Return the name of a tokenizer; raises UsageError for an unknown name."""
-    if name in TOKENIZERS:
-        return name
-    hint = f"{suggestion(name, TOKENIZERS)}there are {', '.join(TOKENIZERS)}"
-    raise UsageError(f"Unknown tokenizer: {visible(name)}\n  {hint}")
 
 
 def _of_category(letter: str) -> str:
@@ -131,8 +121,8 @@ class Preparation:
     tokenizer: str | None
     steps: tuple[Step, ...] = field(compare=False, repr=False)
 
-    def __reduce__(self) -> tuple[Callable[..., Preparation], tuple[object, ...]]:
-        return _prepared, (self.flags, self.tokenizer, "")
+    def __reduce__(self) -> tuple[object, ...]:
+        return preparation_of, (EvaluationScheme("", "", self.flags, self.tokenizer),)
 
     def __call__(self, line: str) -> str:
         for step in self.steps:
@@ -158,16 +148,13 @@ def preparation_of(scheme: EvaluationScheme) -> Preparation | None:
 
     Raises SchemeError for a malformed regular expression, an unknown group, and a line end in a flag.
     """
-    return _prepared(scheme.text_flags, scheme.tokenizer, scheme.text) if scheme.changes_lines else None
-
-
-def _prepared(flags: tuple[Flag, ...], tokenizer: str | None, scheme: str) -> Preparation:
-    """Return a preparation; the text of the scheme is for errors."""
-    steps = [_step(flag, scheme) for flag in flags]
-    if tokenizer is not None:
-        spaced = find_tokenizer(tokenizer)
+    if not scheme.changes_lines:
+        return None
+    steps = [_step(flag, scheme.text) for flag in scheme.text_flags]
+    if scheme.tokenizer is not None:
+        spaced = find_tokenizer(scheme.tokenizer)
         steps.append(lambda line: "\t".join(map(spaced, line.split("\t"))))
-    return Preparation(flags, tokenizer, tuple(steps))
+    return Preparation(scheme.text_flags, scheme.tokenizer, tuple(steps))
 
 
 def lower_case(text: str) -> str:
@@ -218,9 +205,9 @@ def _step(flag: Flag, scheme: str) -> Step:
             return lambda text: "".join(written_as(match.group()) for match in pattern.finditer(read(text)))
         case "t":
             return lambda text: " ".join(word for word in split_words(text) if pattern.search(read(word)))
-    parts: list[str | int] = list(re.split(r"\\([0-9]+)", read(flag.arguments[1])))  # texts and numbers of groups
-    # Nine digits exceed any number of groups.
-    parts[1::2] = [int(str(digits).lstrip("0")[:9] or "0") for digits in parts[1::2]]
+    # Texts and numbers of groups, of which nine digits exceed any.
+    parts: list[str | int] = list(re.split(r"\\0*([0-9]{1,9})[0-9]*", read(flag.arguments[1])))
+    parts[1::2] = map(int, parts[1::2])
     # As in GEval, a group that the expression lacks is empty: PolEval's challenges of punctuation have such a one.
     template = [part for part in parts if isinstance(part, str) or part <= pattern.groups]
 

@@ -13,9 +13,10 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from geval_py.errors import SchemeError
-from geval_py.text import shorten, visible
+from geval_py.errors import SchemeError, UsageError
+from geval_py.text import shorten, suggestion, visible
 
+TOKENIZERS = ("minimalistic", "character-by-character", "13a", "v14")  # of geval_py.reading.preparation
 MAX_PRODUCTS = 10_000
 DEFAULT_BITS = 10  # of a metric on hashed words: the binary logarithm of the number of buckets
 MIN_BITS, MAX_BITS = 1, 24
@@ -118,7 +119,7 @@ def multiply_out(text: str) -> list[str]:
         between = text[position : match.start()]
         if len(products) * len(alternatives) > MAX_PRODUCTS:
             message = f"More than {MAX_PRODUCTS} metrics in one definition: {visible(shorten(text))}"
-            raise SchemeError(message, scheme=text)
+            raise SchemeError(scheme=text, message=message)
         products = [done + between + new for done in products for new in alternatives]
         position = match.end()
     return [done + text[position:] for done in products]
@@ -148,4 +149,12 @@ def parse_scheme(text: str) -> EvaluationScheme:
 
 def broken_flags(scheme: str, flags: str, hint: str) -> SchemeError:
     """Return the error for flags of a scheme that have no meaning."""
-    return SchemeError(f"Unknown or broken metric flags: {visible(flags)}\n  {hint}", scheme=scheme)
+    return SchemeError(scheme=scheme, message=f"Unknown or broken metric flags: {visible(flags)}\n  {hint}")
+
+
+def checked_tokenizer(name: str) -> str:
+    """Return the name of a tokenizer; raises UsageError for an unknown name."""
+    if name in TOKENIZERS:
+        return name
+    hint = f"{suggestion(name, TOKENIZERS)}there are {', '.join(TOKENIZERS)}"
+    raise UsageError(message=f"Unknown tokenizer: {visible(name)}\n  {hint}")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from geval_py.errors import UsageError
 from geval_py.reading.config import checked_schemes
-from geval_py.reading.preparation import checked_name
+from geval_py.reading.schemes import checked_tokenizer
 from geval_py.scoring.arrays import Losses, Predictions, Vocabulary, check_counts, numbers_of_lines
 from geval_py.scoring.encoding import encoded_texts, reference_texts
 from geval_py.scoring.evaluate import column_of, find_metric, preparation_for
@@ -83,7 +83,7 @@ class Metric:
             tokenizer=tokenizer is not None and not self._metric.is_tokenised,
         )
         if tokenizer is not None:
-            scheme = scheme._replace(tokenizer=checked_name(tokenizer))
+            scheme = scheme._replace(tokenizer=checked_tokenizer(tokenizer))
         self.name, self._threads, measure = name, threads, self._metric.measure
         self.unit, self.direction, self.summary = measure.unit, measure.direction, self._metric.summary
         self._vocabulary = None if vocabulary is None else Vocabulary.of_columns(vocabulary, duplicates)

@@ -303,8 +303,8 @@ WRONG = {
     "--documents FileId": "--documents goes with --bootstrap, --worst-features or geval compare",
     "--no-documents": "--no-documents goes with --bootstrap, --worst-features or geval compare",
     "-l --documents FileId": "--documents goes with scores, --worst-features or --most-worsening-features",
-    "-l --cluster tcp://host:8786": "--cluster goes with scores; lines are shown here",
-    "-w --cluster tcp://host:8786": "--cluster goes with scores; lines are shown here",
+    "-l --cluster tcp://host:8786": "--cluster goes with scores",
+    "-w --cluster tcp://host:8786": "--cluster goes with scores",
 }
 
 

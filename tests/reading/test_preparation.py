@@ -14,8 +14,8 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sacrebleu.tokenizers.tokenizer_intl import TokenizerV14International
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
-from geval_py.reading.preparation import _HIGHEST, TOKENIZERS, find_tokenizer, lower_case, preparation_of, tokenized
-from geval_py.reading.schemes import parse_scheme
+from geval_py.reading.preparation import _HIGHEST, find_tokenizer, lower_case, preparation_of, tokenized
+from geval_py.reading.schemes import TOKENIZERS, parse_scheme
 from geval_py.scoring.evaluate import column_of, find_metric
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.columns import PreparedColumn
