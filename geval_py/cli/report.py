@@ -62,7 +62,7 @@ def run_report(args: argparse.Namespace) -> None:
     with score.blaming_config(task):
         evaluation, *others = score.evaluate_with_texts(task, settings)
         folder = os.path.dirname(evaluation.split.expected) or "."
-        beside = find_outputs(folder) if os.path.isdir(folder) else ()
+        beside = find_outputs(folder)
         simple = (output for output in beside if output.is_baseline)
         split = evaluation.split._replace(outputs=tuple(one for one in simple if one.path != evaluation.output.path))
         results = evaluate_split(task, split, select_schemes(task)[:1])

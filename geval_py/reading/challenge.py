@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise, repeat, zip_longest
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import DataError, MissingFileError, UsageError
@@ -71,17 +71,13 @@ class DataSet:
         """
         if self.input is None and self.expected is None:
             raise self._without_files()
-        missing: Iterator[None] = repeat(None)
-        inputs = missing if self.input is None else read_lines(self.input, header=first_name(self.in_header))
-        answers = missing if self.expected is None else read_lines(self.expected, header=first_name(self.out_header))
-        has_both = missing not in (inputs, answers)
+        inputs = read_lines(self.input, header=first_name(self.in_header)) if self.input else ()
+        answers = read_lines(self.expected, header=first_name(self.out_header)) if self.expected else ()
         names: list[str] = []
-        pairs = zip_longest(inputs, answers) if has_both else zip(inputs, answers, strict=False)
-        for line, (text, expected) in enumerate(pairs, 1):
-            if self.input and self.expected and (text is None or expected is None):
-                lines = line - (text is None) + sum(1 for _ in inputs)
-                expected_lines = line - (expected is None) + sum(1 for _ in answers)
-                check_line_count("input", self.input.name, lines, self.expected.name, expected_lines)
+        for line, (text, expected) in enumerate(zip_longest(inputs, answers), 1):
+            if None in (text, expected) and self.input and self.expected:
+                lines = count_lines(self.input, header=first_name(self.in_header))
+                check_line_count("input", self.input.name, lines, self.expected.name, len(self))
             if text is None:
                 yield Item(line, {}, expected)
                 continue
@@ -107,7 +103,7 @@ class DataSet:
     @property
     def outputs(self) -> tuple[Output, ...]:
         """The present outputs, in natural order of their names; empty if their folder does not exist."""
-        return find_outputs(self.directory) if os.path.isdir(self.directory) else ()
+        return find_outputs(self.directory)
 
     def _without_files(self) -> MissingFileError:
         return MissingFileError(what="No file with the input or the expected results", path=self.directory)
@@ -146,13 +142,10 @@ class Challenge:
     def title(self) -> str:
         """The first heading of README.md, ``# …`` or underlined as by ``--init``, else the directory's name."""
         path = os.path.join(self.path, README_FILE)
-        lines = ["", *read_lines(path)] if os.path.isfile(path) else []
-        heads = (
-            re.sub(r"^#+\s*|\s+#*\s*$", "", line if line.startswith("#") else above.strip())
-            for above, line in pairwise(lines)
-            if line.startswith("#") or (above.strip() and re.fullmatch(r"(=+|-+)\s*", line))
-        )
-        return next(heads, "") or os.path.basename(files.absolute(self.path))
+        text = "\n".join(read_lines(path)) if os.path.isfile(path) else ""
+        heading = re.search(r"(?m)^#+(.*?)(?:\s#+)?\s*$|^(.*\S)[ \t]*\n(?:=+|-+)\s*$", text)
+        title = "".join(filter(None, heading.groups())).strip() if heading else ""
+        return title or os.path.basename(files.absolute(self.path))
 
     def __repr__(self) -> str:
         metrics = ", ".join(scheme.text for scheme in self.schemes()) or "no metric"

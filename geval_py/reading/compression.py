@@ -61,7 +61,7 @@ class Compression(NamedTuple):
     magic: tuple[bytes, ...]
     module: str
     decompressor: Callable[[Any], tuple[Any, type[Exception]]]
-    compressor: Callable[[Any, IO[bytes]], io.BufferedIOBase]
+    compressor: Callable[[Any, IO[bytes]], io.BufferedIOBase] = lambda library, file: library.open(file, "wb")
     padding: bytes = b""
 
 
@@ -81,7 +81,6 @@ COMPRESSIONS = (
         padding=b"\0",
         module="lzma",
         decompressor=lambda lzma: (lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_LIMIT), lzma.LZMAError),
-        compressor=lambda lzma, file: lzma.LZMAFile(file, "wb"),
     ),
     Compression(
         name="gzip",
@@ -98,7 +97,6 @@ COMPRESSIONS = (
         magic=tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90")),
         module="bz2",
         decompressor=lambda bz2: (bz2.BZ2Decompressor(), OSError),
-        compressor=lambda bz2, file: bz2.BZ2File(file, "wb"),
     ),
     Compression(
         name="zstd",

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain, count
 from typing import TYPE_CHECKING, NamedTuple
 
 from geval_py.errors import DataError, MalformedLineError, MissingFileError, UsageError
@@ -73,9 +72,11 @@ def output_at(path: str) -> Output:
 def find_outputs(directory: str) -> tuple[Output, ...]:
     """Return the outputs in a directory: out.tsv, out-*.tsv and other formats, compressed or not, in natural order.
 
-    Raises UnreadableFileError if the directory cannot be read; one output's fault does not hide the others.
+    A directory that does not exist has none. Raises UnreadableFileError if it cannot be read; one output's fault does
+    not hide the others.
     """
-    matches = (re.fullmatch(OUTPUT_NAME, name) for name in files.names_in(directory))
+    present = files.names_in(directory) if os.path.isdir(directory) else ()
+    matches = (re.fullmatch(OUTPUT_NAME, name) for name in present)
     outputs: list[Output] = []
     for name in sorted({match[1] for match in matches if match}, key=natural_order):
         place, fault = os.path.join(directory, name), None
@@ -164,14 +165,11 @@ def outputs_of_pattern(pattern: str) -> tuple[Output, ...]:
 
 
 def unique_names(outputs: Sequence[Output]) -> list[str]:
-    """Return a unique name for each output: its name, its path, or either with a number."""
+    """Return a unique name for each output: its name or its path, with a number if it is there twice."""
     alike = [output.name for output in outputs]
     names = [o.path if alike.count(o.name) > 1 else o.name for o in outputs]
-    unique: list[str] = []
-    for name in names:
-        numbered = chain([name], (f"{name} ({number})" for number in count(2)))
-        unique.append(next(new for new in numbered if new not in unique and (new == name or new not in names)))
-    return unique
+    numbers = [names[: place + 1].count(name) for place, name in enumerate(names)]
+    return [name if number == 1 else f"{name} ({number})" for name, number in zip(names, numbers, strict=True)]
 
 
 def accepted_names(name: str, output: Output) -> tuple[set[str], ...]:

@@ -36,7 +36,7 @@ COLUMNS = {  # by their usual names, without case, spaces, "_" and "-"
     **dict.fromkeys((P, "prob", "probability"), P),
     **dict.fromkeys((LOG_P, "logprobability"), LOG_P),
 }
-_NOT_FINITE = {sign + name for sign in ("", "+", "-") for name in ("nan", "inf", "infinity")}
+_NOT_FINITE = "(?i)[+-]?(nan|inf|infinity)"
 MAX_ROW_BYTES = 1 << 26  # of JSON: the values that it is parsed to take ten times as much memory
 MAX_SUM = 1.1  # of a row's probabilities, which may be rounded
 
@@ -324,7 +324,7 @@ def _csv_rows(file: File) -> CsvRows:
 def parsed_number(field: str, row: Row, key: str) -> float:
     """Parse a finite number as a line has it, perhaps among spaces; raises UnreadableFileError."""
     number = field.strip(" \t")
-    if not NUMBER.fullmatch(number) and number.lower() not in _NOT_FINITE:
+    if not NUMBER.fullmatch(number) and not re.fullmatch(_NOT_FINITE, number):
         advice = "; lines of word gaps are written to out.tsv, without ids" if ":" in field else ""
         raise row.error(f"{quoted(field)} is not a number such as 0.5 or 1e-05{advice}", key)
     return finite_number(float(number), row, key)

@@ -6,38 +6,28 @@ r"""Parts of JSON lines as the lines of answers and outputs: ``--selector``.
 The keys of a selector lead from map to map. What is found is written as compact JSON with sorted keys, in GEval's way
 (GEval.Selector of 1.42.2, with the libraries aeson and aeson-pretty). The items of a list are the words of a line.
 White space inside an item becomes U+2423, so that it remains one word.
-
-
-:func:`selected_file` returns a file whose lines are these parts.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 
-from geval_py.errors import UnreadableFileError, UsageError
+from geval_py.errors import UnreadableFileError
 from geval_py.reading import rows
-from geval_py.reading.files import JSON_ENDINGS, File, name_of
+from geval_py.reading.files import File
 from geval_py.reading.items import lines_of
-from geval_py.text import SPACES, named, shorten
+from geval_py.text import SPACES, shorten
 
 SPACE = "\u2423"  # OPEN BOX, in the place of white space inside an item
 REPLACEMENT = "\ufffd"
 MAX_EXPONENT = 1_000_000  # a greater one is not a number that anyone means
 _NUMBER = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPED = re.compile(r'["\\\x00-\x1f]')
-
-
-def selected_file(path: str, selector: str) -> File:
-    """Return the parts of a file of JSON lines; raises UsageError for another file."""
-    if not name_of(path).endswith(JSON_ENDINGS):
-        hint = f"--selector names parts of JSON lines, in files that end in {JSON_ENDINGS[0]}"
-        raise UsageError(f"selectors not handled for TSVs\n  {named(path)}: {hint}")
-    return File(path, partial(read_selected, selector=selector))
+_ESCAPES = {  # for str.translate
+    **dict.fromkeys(range(0xD800, 0xE000), REPLACEMENT),  # surrogates
+    **{code: f"\\u{code:04x}" for code in range(0x20)},
+    **str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}),
+}
 
 
 class _Number(str):
@@ -90,8 +80,7 @@ def _written(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = _ESCAPED.sub(lambda match: _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04x}", text)
-    return '"' + _SURROGATE.sub(REPLACEMENT, escaped) + '"'
+    return f'"{text.translate(_ESCAPES)}"'
 
 
 def _written_number(written: str) -> str:

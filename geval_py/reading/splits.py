@@ -100,19 +100,13 @@ def locate(task: Task) -> Split:
     """
     name = EXPECTED_FILE if task.selector is None else "expected.jsonl"
     directory = task.directory
-    answers = (directory, task.test_name, task.expected_file, name, EXPECTED)
-    try:
-        outputs = _named_outputs(task)  # first: an error about the output says more than one about the answers
-    except MissingFileError as error:
-        if not os.path.isdir(os.path.dirname(error.path)):
-            _find(*answers)  # the name of the test set may be misspelt
-        raise
-    expected = _find(*answers)
+    expected = _find(directory, task.test_name, task.expected_file, name, EXPECTED)
+    outputs = _named_outputs(task)
     folder = os.path.join(directory, task.test_name)
     beside = os.path.join(os.path.dirname(expected), INPUT_FILE)
     in_set = task.expected_file is None or os.path.realpath(os.path.dirname(expected)) == os.path.realpath(folder)
     in_folder = os.path.join(task.out_directory, task.test_name)
-    outputs = outputs or (find_outputs(in_folder) if os.path.isdir(in_folder) else ())
+    outputs = outputs or find_outputs(in_folder)
     outputs = outputs or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, RESULTS)),)
     input_file, place = None, beside
     try:
@@ -165,9 +159,7 @@ def _named_outputs(task: Task) -> tuple[Output, ...]:
     if "" in task.out_files:
         raise UsageError("an output has no name; is a variable of the shell unset?")
     outputs = [output for name in task.out_files for output in outputs_named(folder, name)]
-    # An output that is named twice is taken once; standard input named twice is an error, raised later.
-    once = {(o.file.name, place if o.file.name == STANDARD_INPUT else 0): o for place, o in enumerate(outputs)}
-    return tuple(once.values())
+    return tuple({output.path: output for output in outputs}.values())  # one that is named twice is taken once
 
 
 def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
@@ -184,7 +176,7 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
         path = find_file(place)
         if path is not None:
             return (output_at(path),)
-    outputs = find_outputs(folder) if os.path.isdir(folder) else ()
+    outputs = find_outputs(folder)
     matching = tuple(o for o in outputs if any(fnmatchcase(n, name) for n in (o.name, os.path.basename(o.path))))
     if matching:
         return matching
@@ -236,9 +228,13 @@ def _input_at(path: str, selector: str | None) -> File:
 
 
 def _selected(path: str, selector: str) -> File:
-    from geval_py.reading.selector import selected_file
+    """Return the parts of a file of JSON lines; raises UsageError for another file."""
+    from geval_py.reading.selector import read_selected
 
-    return selected_file(path, selector)
+    if not name_of(path).endswith(JSON_ENDINGS):
+        hint = f"--selector names parts of JSON lines, in files that end in {JSON_ENDINGS[0]}"
+        raise UsageError(message=f"selectors not handled for TSVs\n  {named(path)}: {hint}")
+    return File(path, partial(read_selected, selector=selector))
 
 
 def find_answers(path: str) -> str | None:
@@ -283,13 +279,8 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     hint, challenge = "", os.path.dirname(absolute(path))
     sets: list[str] = []
     if kind != "directory" and os.path.isdir(challenge):
-        try:
-            sets = [
-                one for one in sets_in(challenge) if holds_data(join(challenge, one), ("expected.", "in.", "out"))
-            ]
-            hint = f"there are {some_of(sets)}; choose one with" if sets else ""
-        except UnreadableFileError as error:
-            hint = str(error)
+        sets = [name for name in sets_in(challenge) if holds_data(join(challenge, name), ("expected.", "in.", "out"))]
+        hint = f"there are {some_of(sets)}; choose one with" if sets else ""
     raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=("test",) if sets else ())
 
 
@@ -324,10 +315,7 @@ def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = (
     missing = partial(MissingFileError, what=f"No file with {what}", path=place)
     if not os.path.isdir(directory):
         return missing(hint=suggestion(name, suggested).rstrip())
-    try:
-        names = sorted(names_in(directory, "file"), key=natural_order)
-    except UnreadableFileError as error:
-        return missing(hint=str(error))
+    names = sorted(names_in(directory, "file"), key=natural_order)
     close = suggestion(name, suggested or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt the default
     advice = advice_on_names(names) if what == RESULTS and not accepted and not find_outputs(directory) else ""
     close += f"{advice}\n  " if advice else ""

@@ -286,8 +286,7 @@ _WRITES_LINES = "write geval_py.format_line(guess), or entries such as `the:0.5`
 _WRITES_ARRAYS = "write geval_py.format_line(numbers, vocabulary=words)"
 LINE_MISTAKES = (  # the beginning and the end of a malformed line, and what it is
     ('{"', "", f"the line looks like JSON; name the file out-NAME.jsonl, or {_WRITES_LINES}"),
-    ('[{"', "", "the line looks like a JSON list; name the file out-NAME.json"),
-    ('[[{"', "", "the line looks like a JSON list; name the file out-NAME.json"),
+    (('[{"', '[[{"'), "", "the line looks like a JSON list; name the file out-NAME.json"),
     ("[", "[", "the line looks like a JSON list; name the file out-NAME.json"),
     ("PAR1\x15", "", "the line looks like Parquet; name the file out-NAME.parquet"),
     (
@@ -425,9 +424,9 @@ def far_above_one_note(count: int, lines: int, advice: str) -> str:
 
 def _refuse_infinity(text: str, line: int, values: list[float]) -> None:
     """Raise MalformedLineError for a number that is in the grammar but too large for a double."""
-    if inf not in values and -inf not in values:
+    index = next((place for place, value in enumerate(values) if isinf(value)), None)
+    if index is None:
         return
-    index = next(i for i, value in enumerate(values) if isinf(value))
     token = text.split(" ")[index]
     number = token.rpartition(":")[2]
     column = column_of(text, index) + len(token) - len(number)

@@ -15,7 +15,8 @@ from profiles import examples
 from geval_py import Challenge, evaluate
 from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.selector import SPACE, selected_file
+from geval_py.reading.selector import SPACE
+from geval_py.reading.splits import answers_at
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 SIMPLE = {  # GEval's own test "handling jsonl format", test/jsonl-simple
@@ -42,7 +43,7 @@ def challenge(tmp_path, monkeypatch):
 def selected(tmp_path, text, selector="a"):
     path = tmp_path / "x.jsonl"
     path.write_bytes(text.encode() + b"\n")
-    (line,) = read_lines(selected_file(str(path), selector))
+    (line,) = read_lines(answers_at(str(path), selector))
     return line
 
 
@@ -155,8 +156,8 @@ def test_compressed_files(challenge, geval):
 def test_a_compressed_file_that_unpacks_to_too_much(tmp_path):
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"a": 1}\n' * 10_000))
-    assert len(list(read_lines(selected_file(str(path), "a")))) == 10_000
-    with pytest.raises(TooLargeError), LineReader(selected_file(str(path), "a"), max_bytes=50_000) as reader:
+    assert len(list(read_lines(answers_at(str(path), "a")))) == 10_000
+    with pytest.raises(TooLargeError), LineReader(answers_at(str(path), "a"), max_bytes=50_000) as reader:
         list(iter(reader.block, b""))
 
 
