@@ -77,12 +77,15 @@ def characters(text: str) -> Iterator[tuple[str, int]]:
 def nearest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Return the known word most similar to a misspelt one, None if no word is; ``cutoff`` is from 0, to 1 for equal.
 
-    >>> nearest("perplexity", ["Perplexity", "LogLoss"])
-    'Perplexity'
+    Case does not count.
+
+    >>> nearest("LOGLOS", ["Perplexity", "LogLoss"])
+    'LogLoss'
     """
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, list(words), n=1, cutoff=cutoff)), None)
+    known = {name.casefold(): name for name in reversed(list(words))}  # of equal ones, the first counts
+    return next((known[close] for close in get_close_matches(word.casefold(), known, n=1, cutoff=cutoff)), None)
 
 
 def suggestion(word: str, words: Iterable[str], written: str = "{}") -> str:

@@ -336,8 +336,7 @@ def columns_there_are(column: str, header: Sequence[str], written: str = "{}") -
     >>> columns_there_are("year", ("FileId", "Year"))
     'did you mean Year? the columns are FileId, Year'
     """
-    other_case = (name for name in header if name.casefold() == column.casefold())
-    guess = suggestion(next(other_case, column), header, written)
+    guess = suggestion(column, header, written)
     return guess + (f"the columns are {visible(', '.join(header))}" if header else "the columns have numbers, from 1")
 
 
@@ -370,8 +369,7 @@ class ItemFilter(NamedTuple):
                 tokens.update(dict.fromkeys(token for kind in kinds.of_text(text) for token in kind))
             if len(tokens) > MAX_CANDIDATES:
                 break
-        other_case = (token for token in tokens if token.casefold() == feature.token.casefold())
-        close = next(other_case, None) or nearest(feature.token, tokens)
+        close = nearest(feature.token, tokens)
         guess = "" if close is None else feature.name.removesuffix(feature.token) + close
         return f"No item has the feature {names}" + (f"\n  did you mean {visible(guess)}?" if guess else "")
 
