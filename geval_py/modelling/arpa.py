@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from itertools import chain, islice
+from typing import IO
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from geval_py.modelling.corpus import (
     new_numbering,
 )
 from geval_py.reading.lines import LineReader
-from geval_py.reading.rewriting import Writable
+from geval_py.reading.rewriting import Draft
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.tables.numbers import counted
 from geval_py.text import visible
@@ -200,7 +201,7 @@ def _number(text: bytes) -> float:
         return math.nan
 
 
-def write_arpa(model: BackoffModel, file: Writable) -> None:
+def write_arpa(model: BackoffModel, file: IO[bytes] | Draft) -> None:
     """Write a model in the ARPA format, with eight significant digits."""
     native = choose_backend() == "native"
     table = word_table(b"\n".join([*model.words, b""]), b"") if native else None

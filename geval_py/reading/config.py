@@ -600,8 +600,8 @@ def config_values(directory: str) -> dict[str, Any]:
         checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
         if values.pop("plot_graph", None) is not None:  # the config.txt of a stranger shall write no files
             values["ignored"] = ("--plot-graph", *values.get("ignored", ()))
-        for field in OPTIONS:
-            if field in (*AUTHORING, *OF_COMMAND_LINE, *SHOW_AND_EXIT) and field in values:
+        for field in values:
+            if field in (*AUTHORING, *OF_COMMAND_LINE, *SHOW_AND_EXIT):
                 raise UsageError(f"{OPTIONS[field].long_name} has no place in config.txt")
         fields_of(Settings, values)
     except UsageError as error:

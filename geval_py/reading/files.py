@@ -53,17 +53,19 @@ class File:
 
     ``convert`` yields the lines of a file in another format; it fills ``notes``, what a user should know of how the
     file was read, and ``ids``, those of the rows if they have some. ``answers`` is the file whose ids order the rows.
-    A file that is needed again may be told to ``keep`` its content: up to MAX_KEPT_BYTES it is then opened only once.
+    A file that is needed again is told to ``keep`` its content: up to MAX_KEPT_BYTES it is then opened only once.
     """
 
-    def __init__(self, name: str, convert: Convert | None = None, data: bytes | None = None) -> None:
+    def __init__(
+        self, name: str, convert: Convert | None = None, data: bytes | None = None, *, keep: bool = False
+    ) -> None:
         self.name, self.convert = name, convert
         self.answers: File | None = None
         self.max_bytes: int | None = None  # that it may unpack to
         self.notes: list[str] = []
         self.ids: list[str] = []
         self.lists_answers_alone = False  # see ANSWERS_ALONE
-        self.keep = False
+        self.keep = keep
         self.is_utf8 = True  # as far as the first bytes show
         self.ends_in_newline = True
         self.sha256: str | None = None  # once it was computed
@@ -204,19 +206,16 @@ def _read_by_fsspec(address: str) -> Iterator[bytes]:
     scheme = address.partition("://")[0]
     try:
         url_to_fs = import_module("fsspec.core").url_to_fs
-        implementations = import_module("fsspec.registry").known_implementations
     except ModuleNotFoundError as error:
         message = f"{scheme}:// is read by fsspec, of the extra cluster: {installs('cluster')}"
-        raise UsageError(message=message) from error
-    if scheme not in implementations:
-        raise UsageError(message=f"no file system is known as {scheme}://")
+        raise UsageError(message) from error
     try:
         system, place = url_to_fs(address)
         with system.open(place, "rb") as file:
             while piece := file.read(CHUNK_BYTES):
                 yield piece
     except ImportError as error:
-        raise UsageError(message=f"{scheme}:// needs a driver: {error}") from error
+        raise UsageError(f"{scheme}:// needs a driver: {error}") from error
     except FileNotFoundError as error:
         raise UnreadableFileError(path=address, reason="No such file or directory") from error
     except Exception as error:  # drivers raise errors of botocore, paramiko, …, with no common base

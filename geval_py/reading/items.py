@@ -88,19 +88,19 @@ def find_contexts(names: Sequence[str], left: str = "", right: str = "") -> tupl
     there = f"there are {visible(', '.join(names))}"
     for name, option in ((left, "--left"), (right, "--right")):
         if name and name not in names:
-            raise UsageError(message=f"no column {visible(name)} ({option})\n  {suggestion(name, names)}{there}")
+            raise UsageError(f"no column {visible(name)} ({option})\n  {suggestion(name, names)}{there}")
     if left or right:
         if left == right:
-            raise UsageError(message=f"--left and --right are both {visible(left)}")
+            raise UsageError(f"--left and --right are both {visible(left)}")
         return left, right
     lefts, rights = ([name for name in names if name in usual] for usual in (LEFT_NAMES, RIGHT_NAMES))
     for several in (lefts, rights):
         if len(several) > 1:
             message = f"both {visible(several[0])} and {visible(several[1])} are names of a context"
-            raise UsageError(message=f"{message}\n  --left and --right name the columns of the contexts")
+            raise UsageError(f"{message}\n  --left and --right name the columns of the contexts")
     if lefts or rights:
         return "".join(lefts), "".join(rights)
     if len(names) > 1 and not all(name.isdigit() for name in names):
         message = "no column has a name of a context, such as LeftContext and RightContext"
-        raise UsageError(message=f"{message}\n  --left and --right name the columns; {there}")
+        raise UsageError(f"{message}\n  --left and --right name the columns; {there}")
     return (names[-2], names[-1]) if len(names) > 1 else ("".join(names), "")

@@ -60,11 +60,9 @@ class LineReader(AbstractContextManager["LineReader"]):
         line = self._read_line()
         head = line[:READ_AHEAD_BYTES]
         following = self._stream.peek(1)
-        if head.startswith(UTF_16_MARKS):
-            has_nuls = b"\0" in head + following  # the first NUL may be in the line end
-        else:
-            has_nuls = b"\0" in head and head.count(b"\0") >= NUL_SHARE * len(head)
-        if has_nuls:
+        least = 1 if head.startswith(UTF_16_MARKS) else NUL_SHARE * len(head)
+        nuls = (head + following[:1]).count(b"\0")  # the first NUL may be in the line end
+        if nuls and nuls >= least:
             raise UnsupportedEncodingError(path=self.path, what="Line 1: Unexpected data in", reason=IN_UTF_16)
         try:
             codecs.getincrementaldecoder("utf-8")().decode(head + following)

@@ -114,8 +114,6 @@ def parse_parameters(name: str) -> dict[str, str]:
     >>> parse_parameters("out-epochs=10,lr=0.01.tsv.xz")
     {'epochs': '10', 'lr': '0.01'}
     """
-    if "=" not in name:
-        return {}
     match = re.fullmatch(rf"[^-]+-(.*?)(?:{_ANY_FORMAT})?{_ANY_COMPRESSION}", name, re.DOTALL)
     pairs = [pair.partition("=") for pair in match[1].split(",")] if match else []
     if not all(key.strip() and equals for key, equals, _ in pairs):

@@ -127,7 +127,7 @@ def _columns_of(path: str, schema: Any) -> list[str]:
     if {DOC, RESPONSE} <= {*schema.names} and not {*names} - {ID}:
         names = [f"{DOC}.{CHOICES}", f"{RESPONSE}.{LOGARITHMS}"]
     elif not {*names} - {ID, WORDS}:
-        wanted = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}, are wanted"
+        wanted = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS} are wanted"
         raise UnreadableFileError(path=path, reason=f"its columns are {some_of(schema.names)}; {wanted}")
     for name in (name.partition(".")[0] for name in names):
         if schema.names.count(name) > 1:

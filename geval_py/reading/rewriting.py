@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from io import BufferedIOBase
 from itertools import count
-from typing import IO, Protocol
+from typing import IO
 
 from geval_py.errors import ExistingFileError, UsageError
 from geval_py.reading.compression import COMPRESSIONS
@@ -34,12 +34,6 @@ GITIGNORE = "\n*~\n*.swp\n*.bak\n*.pyc\n*.o\n.DS_Store\n.token\n"
 Files = Mapping[str, bytes]  # contents, by the path inside a folder, with slashes
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
-
-
-class Writable(Protocol):
-    """A stream that takes bytes."""
-
-    def write(self, data: bytes, /) -> object: ...
 
 
 class Draft:
@@ -164,7 +158,7 @@ def _check_is_path(path: str, verb: str) -> None:
 
 def _refusal(path: str, verb: str, reason: str) -> UsageError:
     written = visible(without_credentials(path))  # unlike named(path) for `-`, which is not read here
-    return UsageError(message=f"Cannot {verb} `{written}`: {visible(reason)}")
+    return UsageError(f"Cannot {verb} `{written}`: {visible(reason)}")
 
 
 @contextmanager

@@ -157,4 +157,4 @@ def checked_tokenizer(name: str) -> str:
     if name in TOKENIZERS:
         return name
     hint = f"{suggestion(name, TOKENIZERS)}there are {', '.join(TOKENIZERS)}"
-    raise UsageError(message=f"Unknown tokenizer: {visible(name)}\n  {hint}")
+    raise UsageError(f"Unknown tokenizer: {visible(name)}\n  {hint}")

@@ -101,12 +101,10 @@ def locate(task: Task) -> Split:
     name = EXPECTED_FILE if task.selector is None else "expected.jsonl"
     directory = task.directory
     expected = _find(directory, task.test_name, task.expected_file, name, EXPECTED)
-    outputs = _named_outputs(task)
     folder = os.path.join(directory, task.test_name)
     beside = os.path.join(os.path.dirname(expected), INPUT_FILE)
-    in_set = task.expected_file is None or os.path.realpath(os.path.dirname(expected)) == os.path.realpath(folder)
-    in_folder = os.path.join(task.out_directory, task.test_name)
-    outputs = outputs or find_outputs(in_folder)
+    in_set = os.path.realpath(os.path.dirname(expected)) == os.path.realpath(folder)
+    outputs = _named_outputs(task) or find_outputs(os.path.join(task.out_directory, task.test_name))
     outputs = outputs or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, RESULTS)),)
     input_file, place = None, beside
     try:
@@ -119,11 +117,14 @@ def locate(task: Task) -> Split:
         if task.needs_input:
             raise
         place = error.path
+    input_lines = File(input_file, keep=True) if input_file else None
+    if input_file and task.selector and name_of(input_file).endswith(JSON_ENDINGS):
+        input_lines = _selected(input_file, task.selector)
     split = Split(
         name=task.test_name if in_set and directory else expected,
         expected=answers_at(expected, task.selector),
         outputs=outputs,
-        input=_input_at(input_file, task.selector) if input_file else None,
+        input=input_lines,
         input_place=place,
         in_header=read_header(directory, task.in_header),
         out_header=read_header(directory, task.out_header),
@@ -144,7 +145,7 @@ def _find(directory: str, test_name: str, name: str | None, default: str, what: 
     if is_path or ((is_pair or default == INPUT_FILE) and not os.path.isdir(folder)):  # GEval names the file
         raise _missing_file(what, "", name or default)
     check_directory(directory, what)
-    check_directory(os.path.dirname(os.path.join(folder, "")), what, "test subdirectory")
+    check_directory(folder, what, "test subdirectory")
     raise _missing_file(what, folder, name or default)
 
 
@@ -210,21 +211,12 @@ def _checked(split: Split, task: Task) -> Split:
 def answers_at(path: str, selector: str | None = None) -> File:
     """Return the answers at a path, whose content is kept: their lines, if they are JSON lines; raises UsageError."""
     if selector is not None:
-        file = _selected(path, selector)
-    elif name_of(path).endswith(JSON_ENDINGS):
+        return _selected(path, selector)
+    if name_of(path).endswith(JSON_ENDINGS):
         from geval_py.reading.formats import answer_lines
 
-        file = File(path, answer_lines)
-    else:
-        file = File(path)
-    file.keep = True
-    return file
-
-
-def _input_at(path: str, selector: str | None) -> File:
-    file = _selected(path, selector) if selector and name_of(path).endswith(JSON_ENDINGS) else File(path)
-    file.keep = True
-    return file
+        return File(path, answer_lines)
+    return File(path, keep=True)
 
 
 def _selected(path: str, selector: str) -> File:
@@ -233,7 +225,7 @@ def _selected(path: str, selector: str) -> File:
 
     if not name_of(path).endswith(JSON_ENDINGS):
         hint = f"--selector names parts of JSON lines, in files that end in {JSON_ENDINGS[0]}"
-        raise UsageError(message=f"selectors not handled for TSVs\n  {named(path)}: {hint}")
+        raise UsageError(f"selectors not handled for TSVs\n  {named(path)}: {hint}")
     return File(path, partial(read_selected, selector=selector))
 
 

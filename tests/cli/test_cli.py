@@ -192,7 +192,7 @@ def test_just_tokenize_ends_with_its_reader(challenge):
 ERRORS = [
     (["-t", "dev-9"], 1, "No test subdirectory with the expected results: `./dev-9`\n  there are dev-0; choose one with -t"),
     (["-t", "dev-0", "-e", "expectd.tsv"], 1, "No file with the expected results: `./dev-0/expectd.tsv`\n  did you mean expected.tsv? `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
-    (["-o", "dev-0/ou.tsv"], 1, "No file with the test results: `dev-0/ou.tsv`\n  did you mean out.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
+    (["-t", "dev-0", "-o", "dev-0/ou.tsv"], 1, "No file with the test results: `dev-0/ou.tsv`\n  did you mean out.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["-t", "dev-0", "-e", "dev-0/expectd.tsv"], 1, "No file with the expected results: `dev-0/expectd.tsv`\n  did you mean expected.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["-e", "dev-0/expectd.tsv"], 1, "No file with the expected results: `dev-0/expectd.tsv`\n  did you mean expected.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["-t", "dev-0", "-o", "no.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  did you mean out.tsv? `./dev-0` holds expected.tsv, in.tsv, out.tsv"),

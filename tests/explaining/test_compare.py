@@ -674,7 +674,6 @@ ERRORS = [
     (["-m", "{LogLoss,Perplexity}Hashed", "-m", "Accuracy"], 2, "geval compare takes one metric; 3 were given"),
     (["--baseline", "godo"], 2, "`godo` is none of the outputs compared\n  did you mean good? there are out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
     (["--samples", "0"], 2, "the number of bootstrap samples is at least 1"),
-    (["-", "-"], 2, "standard input (-) can be read only once: give one file as -"),
     (["-o", "\x1b"], 1, "No file with the test results: `./dev-0/\\x1b`\n  `./dev-0` holds expected.tsv, in.tsv, out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
     (["-o"], 2, "argument -o/--out-file: expected one argument\n  geval compare --help shows the options"),
 ]  # fmt: skip

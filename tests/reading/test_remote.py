@@ -106,9 +106,9 @@ def test_a_file_is_copied_once(memory):
 
 
 def test_a_scheme_that_nobody_knows():
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UnreadableFileError) as caught:
         list(read_lines("nowhere://out.tsv"))
-    assert str(caught.value) == "no file system is known as nowhere://"
+    assert str(caught.value) == "Cannot read `nowhere://out.tsv`: Protocol not known: nowhere"
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_pairs_are_compared(folder):
 
 REFUSED = {
     "no metric": ((OUTPUT, EXPECTED), (), "no metric given, use metric=…"),
-    "no output": (("sub/min.tsv", "sub/exp.tsv"), "Accuracy",
+    "no output": (("sub/min.tsv", EXPECTED), "Accuracy",
         "No file with the test results: `sub/min.tsv`\n  did you mean mine.tsv? `sub` holds expected.tsv, in.tsv, mine.tsv"),
     "no answers": ((OUTPUT, "no.tsv"), "Accuracy", "No file with the expected results: `no.tsv`"),
     "a folder": (("sub", EXPECTED), "Accuracy",
