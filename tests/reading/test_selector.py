@@ -185,7 +185,7 @@ def test_commands_use_the_selector_of_config_txt(challenge, geval):
 
 def test_commands_that_do_not_know_it_refuse_it(challenge, geval):
     reason = "has --selector: parts of JSON lines are not"
-    assert geval("check", "test-A") == (2, "", f"geval: `{challenge}/config.txt` {reason} checked, only scored\n")
+    assert geval("check", "test-A") == (2, "", f"geval: `./config.txt` {reason} checked, only scored\n")
     assert geval("--validate", "--expected-directory", ".") == (
         2, "", f"geval: `./config.txt` {reason} validated, only scored\n",
     )  # fmt: skip
