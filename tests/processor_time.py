@@ -30,8 +30,7 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(items):
     """Begin with the files that take longest: at the end, each process would wait for the one that has such a file."""
-    rows = (line.split("\t") for line in SECONDS.read_text().splitlines())
-    seconds = {name: float(number) for name, number in rows}
+    seconds = known_seconds()
     items.sort(key=lambda item: -seconds.get(name_of(item.nodeid), 0.0))
 
 
@@ -40,7 +39,7 @@ class Clock:
 
     def __init__(self, config):
         self.is_writing = config.getoption("--write-seconds")
-        self.is_judging = not (config.getoption("--long") or config.getoption("--cov", None))
+        self.is_judging = not (config.getoption("--long", False) or config.getoption("--cov", None))
         self.files = Counter()
         self.shared = 0.0  # of the fixtures that were set up for a test and for others
         self.is_sharing = False
@@ -88,8 +87,14 @@ class Clock:
 
     def pytest_sessionfinish(self, session):
         if self.is_writing and not hasattr(session.config, "workerinput"):
-            lines = (f"{name}\t{seconds:.1f}\n" for name, seconds in sorted(self.files.items()))
+            files = sorted((known_seconds() | self.files).items())
+            lines = (f"{name}\t{seconds:.1f}\n" for name, seconds in files if (SECONDS.parent / name).exists())
             SECONDS.write_text("".join(lines))
+
+
+def known_seconds():
+    rows = (line.split("\t") for line in SECONDS.read_text().splitlines())
+    return {name: float(number) for name, number in rows}
 
 
 def name_of(test):
