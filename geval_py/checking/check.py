@@ -13,7 +13,6 @@ from geval_py.checking.file_rules import CheckedOutput, problems_of
 from geval_py.checking.rules import (
     READ_FORMATS,
     RULES_BY_CODE,
-    UNREADABLE,
     Problem,
     Report,
     file_problem,
@@ -30,7 +29,6 @@ from geval_py.errors import (
     UnsupportedEncodingError,
 )
 from geval_py.reading import files, lines
-from geval_py.reading.outputs import output_at
 from geval_py.scoring.blocks import Progress, ProgressOf, map_blocks, no_progress
 from geval_py.text import named, visible
 
@@ -75,15 +73,14 @@ def check_targets(
     targets: Iterable[Target | Problem],
     rules: Collection[str],
     *,
-    max_places: int = DEFAULT_MAX_PLACES,
-    max_bytes: int = lines.DEFAULT_MAX_BYTES,
     progress_of: ProgressOf = no_progress,
     strict: bool = False,
+    **limits: int,
 ) -> Report:
     """Check outputs with the rules of some codes; report missing outputs too.
 
     ``progress_of(path)`` returns a context manager with the function that is called after each block of that output.
-    The other arguments are those of :func:`check_output`.
+    The ``limits`` are those of :func:`check_output`.
     """
     files: list[str] = []
     problems: list[Problem] = []
@@ -96,7 +93,7 @@ def check_targets(
             continue
         files.append(target.name)
         with progress_of(target.output) as progress:
-            of_output = check_output(target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress)
+            of_output = check_output(target, rules, progress=progress, **limits)
         problems += (replace(problem, path=target.name) for problem in of_output)
         notes += [*target.notes, *(f"{named(target.name)}: {note}" for note in target.file.notes)]
         unreadable += target.unreadable
@@ -107,12 +104,6 @@ def check_targets(
         notes=tuple(dict.fromkeys(notes)),
         strict=strict,
     )
-
-
-def unreadable_output(path: str, max_bytes: int = lines.DEFAULT_MAX_BYTES) -> Problem | None:
-    """Return the problem of an output that is not text, or cannot be read to its end; None if there is none."""
-    problems = check_output(Target(output_at(path).file), UNREADABLE, max_places=1, max_bytes=max_bytes)
-    return problems[0] if problems else None
 
 
 def check_output(
@@ -128,38 +119,41 @@ def check_output(
     An output that cannot be read, even for want of a package, is a problem, not an error.
     """
     codes = frozenset(rules) - target.pointless
-    total = LineFindings(max_places or 1 << 62)
-    work: Any = partial(check_words, target=target, total=total)
+    check_lines = check_words
     if not target.is_of_words:
-        from geval_py.checking.text_checks import check_texts
-
-        work = partial(check_texts, target=target, total=total)
-    first_block = None
+        from geval_py.checking.text_checks import check_texts as check_lines
+    work: Any = partial(check_lines, target=target, max_places=max_places or 1 << 62)
+    total: LineFindings | None = None
     try:
         with (
             lines.LineReader(target.file, header=target.header, max_bytes=max_bytes) as outputs,
             lines.LineReader(target.expected, header=target.header) if target.expected else nullcontext() as expected,
         ):
-            for block, findings in map_blocks(outputs, expected, work, progress=progress):
-                first_block = first_block or block
-                total.extend(findings)
+            for _, findings in map_blocks(outputs, expected, work, progress=progress):
+                total = total.extended(findings) if total else findings
                 if total.counts["binary"]:
                     reason = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
                     raise UnsupportedEncodingError(path=target.output, reason=reason)
     except (CorruptFileError, TooLargeError, UnreadableFileError, MissingPackageError) as error:
-        code, fix = "E105", ""
-        if isinstance(error, UnsupportedEncodingError):
-            code, message = "E106", error.reason
-        elif isinstance(error, CorruptFileError):
-            message = f"corrupt {error.compression} file: {visible(error.reason)}"
-        elif isinstance(error, TooLargeError):
-            message = f"{'a line has' if error.what == 'line' else 'it unpacks to'} more than {error.max_bytes} bytes"
-        elif isinstance(error, MissingPackageError):
-            code, fix, message = "E101", READ_FORMATS, f"the output cannot be read: {visible(error.message)}"
-        else:
-            message = f"the output cannot be read: {visible(error.reason)}"
-            is_opened = files.format_ending(target.output) and getattr(error.__cause__, "errno", None) is None
-            code, fix = ("E108", "") if is_opened else ("E101", READ_FORMATS)
+        code = "E105"
+        match error:
+            case UnsupportedEncodingError():
+                code, message = "E106", error.reason
+            case CorruptFileError():
+                message = f"corrupt {error.compression} file: {visible(error.reason)}"
+            case TooLargeError():
+                subject = "a line has" if error.what == "line" else "it unpacks to"
+                message = f"{subject} more than {error.max_bytes} bytes"
+            case MissingPackageError():
+                code, message = "E101", f"the output cannot be read: {visible(error.message)}"
+            case _:
+                is_opened = files.format_ending(target.output) and getattr(error.__cause__, "errno", None) is None
+                code = "E108" if is_opened else "E101"
+                message = f"the output cannot be read: {visible(error.reason)}"
         line = int(code == "E106")  # of a row of another format, the message tells more
+        fix = READ_FORMATS if code == "E101" else ""
         return [file_problem(RULES_BY_CODE[code], target.output, message, line=line, fix=fix)]
-    return problems_of(CheckedOutput(target, total, codes, outputs.has_byte_order_mark, first_block))
+    if total is None:
+        empty = file_problem(RULES_BY_CODE["E102"], target.output, "the output has no line")
+        return [empty] if "E102" in codes else []
+    return problems_of(CheckedOutput(target, total, codes, outputs.has_byte_order_mark))

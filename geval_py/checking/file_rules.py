@@ -17,6 +17,7 @@ from geval_py.checking import word_checks
 from geval_py.checking.first_lines import faults_of_first_lines
 from geval_py.checking.labels import prefix_of, unknown_labels
 from geval_py.checking.order import MIN_LINES, SAMPLED_LINES
+from geval_py.checking.places import lines_by_cr, name_of, place_of, separations
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import LineFindings
@@ -26,9 +27,9 @@ from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.evaluate import cut_off_note
 from geval_py.tables.numbers import counted
-from geval_py.text import named, visible
+from geval_py.text import visible, words
 
-HEADER_NAMES = frozenset({"answer", "class", "expected", "gold", "label", "labels", "tags", "target", "word", "y"})
+HEADER_NAMES = frozenset(words("answer class expected gold label labels tags target word y"))
 MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of lines is looked for
 
 
@@ -43,7 +44,6 @@ class CheckedOutput:
     lines: LineFindings
     codes: Collection[str]
     has_byte_order_mark: bool
-    first_block: Block | None
     problems: dict[str, Problem] = field(default_factory=dict)
 
     def add(
@@ -76,7 +76,8 @@ class CheckedOutput:
 def problems_of(output: CheckedOutput) -> list[Problem]:
     """Return the problems of an output, in the order of the table of rules."""
     for code in output.lines.counts.keys() & RULES_BY_CODE.keys():
-        output.add(code, count=output.lines.counts[code], places=output.lines.places.get(code, ()))
+        places = [place_of(code, *row, bits=output.target.bits) for row in output.lines.places[code]]
+        output.add(code, count=output.lines.counts[code], places=places)
     for judge in FILE_RULES:
         judge(output)
     return [output.problems[rule.code] for rule in RULES if rule.code in output.problems.keys() & output.codes]
@@ -95,32 +96,26 @@ def _beginning(output: CheckedOutput) -> None:
 
 
 def _separators(output: CheckedOutput) -> None:
-    """Blame TABs for all entries that look like two (W209) only if no line has a space (E118); find bars (W209)."""
-    counts, texts = output.lines.counts, output.lines.texts
-    bars = [match for text in texts if (match := re.search(r":[-+.0-9eE]*[0-9] ?\|(?!:)", text))]
-    if output.target.is_of_words and 2 * len(bars) > len(texts):
-        message = "two entries look split by `|`; only a space separates entries"
-        output.add("W209", message, count=len(bars), line=1, token="|")
-    if counts["spaces"]:
-        output.problems.pop("E118", None)
-    elif "E118" in output.problems.keys() & output.codes and not counts["separators"]:
-        output.problems.pop("W209", None)
+    """Find what separates the entries of most lines: of no line a space (E118), or bars beside spaces (W209)."""
+    texts, problems = output.lines.texts, output.problems
+    places = separations(texts) if output.target.is_of_words and "E114" not in problems else []
+    if places and not output.lines.counts["spaces"] and "E118" in output.codes:
+        message = f"the entries of all lines are separated by {name_of(places[0].token)}"
+        output.add("E118", message, count=len(places), places=places, sample=len(texts))
+        problems.pop("W209", None)
+        if places[0].token == "\xa0":
+            problems.pop("W208", None)
+    elif places and "W209" not in problems:
+        output.add("W209", places[0].message, count=len(places), places=places, sample=len(texts))
 
 
 def _number_of_lines(output: CheckedOutput) -> None:
-    """Compare the number of lines with that of the items (E102, E103, E104), if that is known (W108)."""
+    """Compare the number of lines with that of the items (E103, E104), if that is known (W108)."""
     number, items, target = output.lines.lines, output.target.lines, output.target
-    if not number:
-        output.add("E102", "the output has no line")
-    elif items is not None and number != items:
+    if items is not None and number != items:
         causes = "".join(f"; {cause}" for cause in _line_count_causes(output, items))
-        has = f"the output has {counted(number, 'line')}"
-        message = place = f"{has} for {counted(items, 'item')}{causes}"
-        if file := target.expected or target.input:
-            place = f"{has}, {named(file.name)} has {items:,}{causes}"
-        output.add(
-            "E103" if number < items else "E104", message, places=[Place(min(number, items + 1), 1, "", place)]
-        )
+        message = f"the output has {counted(number, 'line')} for {counted(items, 'item')}{causes}"
+        output.add("E103" if number < items else "E104", message, line=min(number, items + 1))
     elif items is None:
         reason = target.doubt
         if target.unreadable:
@@ -142,16 +137,17 @@ def _numbers_far_above_one(output: CheckedOutput) -> None:
         fix = advice and f"{advice[0].upper()}{advice[1:]}."
         output.add("E119", note, count=far.count, places=far.places, fix=fix)
     elif output.target.is_of_words:
-        places = sorted([*output.lines.places.get("W201", ()), *far.places])
+        near = output.problems.get("W201")
+        places = sorted([*(near.places if near else ()), *far.places])
         output.add("W201", count=output.lines.counts["W201"] + far.count, places=places)
 
 
 def _mixed_scales(output: CheckedOutput) -> None:
     """Point at the first line of the scale that fewer lines have; of two equal ones, at the later (W213)."""
-    counts, firsts = output.lines.counts, output.lines.firsts
+    counts = output.lines.counts
+    firsts = {scale: output.lines.places[scale][0][0] for scale in ("probabilities", "logarithms") if counts[scale]}
     if len(firsts) == 2:
-        rarer = min(firsts, key=lambda scale: (counts[scale], -firsts[scale]))
-        output.add("W213", line=firsts[rarer])
+        output.add("W213", line=firsts[min(firsts, key=lambda scale: (counts[scale], -firsts[scale]))])
 
 
 def _tokens_of_language_models(output: CheckedOutput) -> None:
@@ -178,8 +174,8 @@ def _beginnings_and_labels(output: CheckedOutput, first: Block) -> None:
 
 def _first_lines(output: CheckedOutput) -> None:
     """Find what is wrong with the first lines and, without any problem, a score worse than that of `:1` (W304)."""
-    target, first, lines = output.target, output.first_block, output.lines
-    if first is None or not (target.is_of_words or target.metric):
+    target, first, lines = output.target, output.lines.block, output.lines
+    if not (target.is_of_words or target.metric):
         return
     if not any(RULES_BY_CODE[code].needs_answers for code in output.codes):  # a board's time must not depend on them
         first = first._replace(expected=b"", known=0)
@@ -197,8 +193,7 @@ def _first_lines(output: CheckedOutput) -> None:
                 break
             message = f"{RULES_BY_CODE['W304'].summary}; {message}"
         sample = min(first.known, SAMPLED_LINES) if places else 0
-        shown = [Place(*place) for place in places]
-        output.add(code, message, count=len(places) or lines.lines, places=shown, fix=fix, sample=sample)
+        output.add(code, message, count=len(places) or lines.lines, places=places, fix=fix, sample=sample)
 
 
 FILE_RULES = (
@@ -219,15 +214,25 @@ _OTHER_LINE_END = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]|
 def _line_count_causes(output: CheckedOutput, items: int) -> Iterator[str]:
     """Yield likely causes of a wrong number of lines."""
     total, target = output.lines, output.target
-    if "E111" in output.problems and total.lines > items:
+    texts, first = total.texts, total.block
+    per_item, surplus = divmod(total.lines, max(items, 1))
+    is_multiple = items > 1 < per_item and not surplus
+    if is_multiple and not (any(texts[1::2]) and any(texts[::2])):
+        is_multiple = False
+        yield "every second line is empty: print adds a line end to the one that the text has"
+    elif "E111" in output.problems and total.lines > items:
         yield "there are empty lines"
+    if lines_by_cr(bytes(first.outputs)):
+        yield "its lines end with CR alone: --fix makes LF of each CR"
+    elif total.lines == 1 and "\\n" in texts[0]:
+        yield r"it has `\n` in place of line ends: write line ends, not their repr()"
     if "W215" in output.problems:
         yield "the first line is a header"
-    answer = "" if output.first_block is None else str(output.first_block.expected, "utf-8", "replace").split("\n")[0]
+    answer = str(first.expected, "utf-8", "replace").split("\n")[0]
     if total.lines + 1 == items and answer.strip().casefold() in HEADER_NAMES:
         name = visible(answer.strip())
         yield f"`{name}`, the first answer, looks like a header: move the headers to in-header.tsv and out-header.tsv"
-    if any(re.fullmatch('".+"', text) for text in total.texts):
+    if any(re.fullmatch('".+"', text) for text in texts):
         yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"
     elif target.input is not None:
         with lines.LineReader(target.input) as inputs:
@@ -240,10 +245,9 @@ def _line_count_causes(output: CheckedOutput, items: int) -> Iterator[str]:
         if splits and items + len(splits) == total.lines:
             point = f"U+{ord(splits[0].decode()):04X}"
             yield f'the input has {point}, at which str.splitlines splits: read lines by open(path, newline="\\n")'
-    per_item, surplus = divmod(total.lines, max(items, 1))
-    if per_item > 1 and not surplus and not total.counts["spaces"] and "E111" not in output.problems:
+    if is_multiple and target.is_of_words and not total.counts["spaces"] and "E111" not in output.problems:
         yield f"there are {per_item} lines an item, each of one entry: write all entries of a gap on one line"
-    elif total.lines == 2 * items > 2:
+    elif is_multiple and per_item == 2:
         yield 'twice as many, as if the file was opened to append ("a"): open it with "w"'
     test_set = os.path.basename(os.path.dirname(os.path.abspath(target.expected or target.input or "")))
     if question := sets_of_length(target.challenge, total.lines, test_set):

@@ -37,8 +37,11 @@ def faults_of_first_lines(
     if order.code == "W305":
         yield order
     if bits is None:
-        if metric is not None and (message := unread_columns(metric, answers)):
-            yield Fault("W225", message)
+        from geval_py.scoring.metrics.columns import number_of  # which word gaps need not
+
+        columns = 1 + answers[0].count(b"\t") if answers else 1
+        if metric is not None and metric.parse is number_of and columns > 1:
+            yield Fault("W225", f"{metric.name} reads the first of {columns} columns; the others are not compared")
     else:
         sample = texts[:SAMPLED_FOR_UNITS]
         if 2 * sum(map(_is_of_bits, sample)) > len(sample):
@@ -98,13 +101,3 @@ def other_line_numbers(rows: Rows, bits: int) -> str:
             if loss(seeds) < right:
                 return f"the vectors fit {name}: the seed of the hash is the line's number, from 1 on"
     return ""
-
-
-def unread_columns(metric: Metric, answers: Sequence[bytes]) -> str:
-    """Return what to say of answers of several columns, of which a metric of numbers reads the first; "" for one."""
-    from geval_py.scoring.metrics.columns import number_of  # which word gaps need not
-
-    columns = 1 + answers[0].count(b"\t") if answers else 1
-    if metric.parse is not number_of or columns == 1:
-        return ""
-    return f"{metric.name} reads the first of {columns} columns; the others are not compared"

@@ -15,17 +15,18 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from geval_py.checking.places import lines_by_cr, separations
 from geval_py.checking.rules import FLAG_RULES, RULES
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import files, rewriting, schemes, wordprobs
 from geval_py.reading.files import FORMAT_ENDINGS
-from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
+from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader, decode_lines
 from geval_py.scoring.kernel import backends, reference
 from geval_py.text import named
 
 DIFF_LINES = 1000
 FIXABLE = frozenset(rule.code for rule in RULES if rule.fixable)
-_TAB_AFTER_ENTRY = re.compile(rb"(:[-+.0-9eE]*[0-9])\t")
+_ENTRY_END = rb"(:[-+.0-9eE]*[0-9])"
 UNCHANGED: frozenset[str] = frozenset()  # the codes of the rules applied: none
 
 
@@ -107,13 +108,15 @@ def fix_file(
     if files.name_of(path).endswith(FORMAT_ENDINGS):
         raise UsageError(f"Cannot fix {named(path)}: it is not TSV; `geval convert` writes it as TSV")
     original = rewriting.check_replaceable(path, verb="fix")
-    has_tabs = has_spaces = False  # whether TABs separate entries, and no line has a space (E118)
+    separator = ""  # of the entries of all lines, if no line has a space (E118)
     if "E118" in rules:
         with LineReader(path) as reader:
-            while (block := reader.block()) and not has_spaces:
-                has_spaces = b" " in block
-                has_tabs = has_tabs or _TAB_AFTER_ENTRY.search(block) is not None
-    fixes = Fixes(path, rest_mass, frozenset(rules), has_tabs=has_tabs and not has_spaces)
+            block = reader.block()
+            places = separations(decode_lines(block))
+            while block and b" " not in block:
+                block = reader.block()
+            separator = places[0].token if places and not block else ""
+    fixes = Fixes(path, rest_mass, frozenset(rules), separator=separator)
     with LineReader(path) as reader:
         if not write:
             for _ in fixes.fix_blocks(reader):
@@ -137,14 +140,14 @@ class Fixes:
 
     ``lines`` counts the lines, ``changes`` the fixed ones by the code of the rule (W211: 1 for the file); ``diff``
     holds the first DIFF_LINES fixed ones: number, before, after; undecodable bytes are U+FFFD. ``backup_path`` is
-    the new place of the original. ``rules`` are the codes of the only rules to apply. With ``has_tabs``, TABs
-    separate the entries of all lines (E118).
+    the new place of the original. ``rules`` are the codes of the only rules to apply. The ``separator``, where there
+    is one, separates the entries of all lines in place of a space (E118).
     """
 
     path: str
     rest_mass: float | None
     rules: frozenset[str] = FIXABLE
-    has_tabs: bool = False
+    separator: str = ""
     lines: int = 0
     changes: Counter[str] = field(default_factory=Counter)
     diff: list[tuple[int, str, str]] = field(default_factory=list)
@@ -157,13 +160,16 @@ class Fixes:
 
     def fix_block(self, block: bytes, *, has_mark: bool = False) -> bytes:
         """Fix the next lines, as they are stored, each ended by LF; ``has_mark``: after a byte order mark."""
+        if "W210" in self.rules and (lines := lines_by_cr(block)):
+            self.changes["W210"] = self.lines = len(lines)
+            return b"\n".join(lines) + b"\n"
         stored = block.removesuffix(b"\n").split(b"\n")
-        lines = [_TAB_AFTER_ENTRY.sub(rb"\1 ", line) for line in stored] if self.has_tabs else list(stored)
-        text = b"\n".join(lines) + b"\n"
+        text = re.sub(_ENTRY_END + re.escape(self.separator.encode()), rb"\1 ", block) if self.separator else block
+        lines = text.removesuffix(b"\n").split(b"\n")
         flags = backends.score_lines(text, b"\n" * len(lines), schemes.DEFAULT_BITS, 1)[1]
         rules = [rule for rule in FLAG_RULES if rule.fixable and (rule.code != "W204" or self.rest_mass is not None)]
         suspicious = {each for each in set(flags) if any(rule.is_broken(each) for rule in rules)}
-        if not (suspicious or self.has_tabs or has_mark):
+        if not (suspicious or text != block or has_mark):
             self.lines += len(lines)
             return block
         for index, (before, each) in enumerate(zip(stored, flags, strict=True)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from geval_py.checking.rules import RULES_BY_CODE, Place
@@ -19,9 +20,33 @@ NAMES = {
     "\x00": "NUL",
     "\u200b": "zero-width space",
 }
+_SEPARATOR = re.compile(r":[-+.0-9eE]*[0-9]( \|(?!:)|[\t,;|\xa0])")  # after an entry
 
 
-def place_of(code: str, text: str, line: int, *details: Any, bits: int = schemes.DEFAULT_BITS) -> Place:
+def separations(texts: Sequence[str]) -> list[Place]:
+    """Return the first place on each line where another character than a space ends an entry; [] if few have one."""
+    matches = [(line, text, match) for line, text in enumerate(texts, 1) if (match := _SEPARATOR.search(text))]
+    return [Place(line, *_split_by(match), text) for line, text, match in matches if 2 * len(matches) >= len(texts)]
+
+
+def lines_by_cr(block: bytes) -> list[bytes]:
+    """Return the lines of a block that only CRs separate; [] for another block."""
+    lines = block.strip(b"\r\n").split(b"\r")
+    return lines if len(lines) > 1 and b"\n" not in block[:-1] and all(b":" in line for line in lines) else []
+
+
+def _split_by(match: re.Match[str]) -> tuple[int, str, str]:
+    """Return the column and the separator that ends a match, and the message."""
+    separator = match[1].strip(" ")
+    return match.end(), separator, f"two entries look split by {name_of(separator)}; only a space separates entries"
+
+
+def name_of(character: str) -> str:
+    """Return what messages call a character."""
+    return NAMES.get(character, f"`{visible(character)}`")
+
+
+def place_of(code: str, line: int, text: str, *details: Any, bits: int = schemes.DEFAULT_BITS) -> Place:
     """Return the place of a rule's problem on a line; ``details`` are column, token and message, if they are known.
 
     On a very long line, it is the beginning. A malformed line is parsed whatever its length, because its error stops
@@ -61,6 +86,10 @@ def _point(code: str, text: str) -> tuple[int, str, str]:
         case "W208" if odd := odd_character_in(text):
             name = NAMES.get(odd[0], "control or invisible character")
             return odd.start() + 1, odd[0], f"a {name} (U+{ord(odd[0]):04X}), which is a part of the word"
+        case "W209" if match := _SEPARATOR.search(text) or re.search(r"[0-9]([,;\t])", text):
+            if re.search(r"(^| ):[-+.0-9eE]*\t$", text[: match.end()]):
+                return match.end(), "\t", "a TAB after the rest: write the guess of one gap on each line"
+            return _split_by(match)
         case "W210":  # carriage returns mostly are at the end
             return len(text) + 1, "\r", "a carriage return, which is dropped"
         case "W212":
@@ -80,16 +109,6 @@ def _point_at_entry(code: str, text: str) -> tuple[int, str, str]:
     for token, word, value in zip(text.split(" "), words, values, strict=True):
         name, number = "the rest" if word == wordprobs.REST else f"`{visible(shorten(word))}`", column + len(word) + 1
         match code:
-            case "E118" | "W209":
-                ends = [match.end() for match in re.finditer(r"[0-9][,;\t]", word)] if ":" in word else []
-                if ends:
-                    end = next((end for end in ends if ":" in word[:end]), ends[0])
-                    separator = word[end - 1]
-                    said = f"two entries look split by {NAMES.get(separator, f'`{separator}`')}"
-                    said += "; only a space separates entries"
-                    if separator == "\t" and re.match(r":[-+0-9.eE]+\t", word):
-                        said = "a TAB after the rest: write the guess of one gap on each line"
-                    return column + end - 1, separator, said
             case "E119" | "W201" if not 0 <= value <= 1:
                 what = f"`{visible(shorten(token[len(word) + 1 :]))}` is not in [0,1]"
                 numbers = "values" if code == "W201" else "numbers"

@@ -113,17 +113,10 @@ def as_github(report: Report) -> str:
     commands = []
     for problem in from_root(report.problems):
         rule, place = problem.rule, problem.places[0]
-        properties = {
-            "file": visible(problem.path),
-            "line": str(max(1, place.line)),
-            "col": str(max(1, place.column)),
-            "title": f"{rule.code} {rule.name}",
-        }
-        written = ",".join(
-            f"{key}={escaped(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items()
-        )
+        file = escaped(visible(problem.path)).replace(":", "%3A").replace(",", "%2C")
+        place_in_file = f"file={file},line={max(1, place.line)},col={max(1, place.column)}"
         message = "\n".join(filter(None, (visible(place.message), _extent(problem), _what_to_do(problem))))
-        commands.append(f"::{rule.severity} {written}::{escaped(message)}\n")
+        commands.append(f"::{rule.severity} {place_in_file},title={rule.code} {rule.name}::{escaped(message)}\n")
     return "".join(commands)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -165,10 +165,10 @@ RULES = (
     Rule(
         "E117", "not-in-format", "a line is not in the metric's format, such as a number, a point or tags",
         "GEval says `Unexpected data` and stops.",
-        "Write each line in the format of the metric (geval --list-metrics), or correct --metric in config.txt.",
+        "Correct each line as its message says. If config.txt names the metric of another task, correct --metric.",
     ),
     Rule(
-        "E118", "separated-by-tabs", "the entries of all lines are separated by TABs",
+        "E118", "no-spaces", "the entries of all lines are separated by another character than a space",
         "Only a space separates entries: GEval scores each line as one entry with a long word, which is never right.",
         "Separate entries by one space.",
         fixable=True,
@@ -389,12 +389,16 @@ FLAG_RULES = tuple(rule for rule in RULES if rule.has or rule.lacks)
 UNREADABLE = frozenset({"E101", "E105", "E106", "E108"})  # broken by a file that cannot be read
 
 
-def find_rule(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND) -> Rule:
-    """Find a rule of a table by its code or name; raises UsageError, which names the command that lists them."""
-    for rule in rules:
-        if name.strip().casefold() in {rule.code.casefold(), rule.name}:
-            return rule
-    raise UsageError(f"there is no rule `{visible(name)}`\n  {command} --rules lists them")
+def find_rules(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND) -> list[Rule]:
+    """Find rules of a table by a code, its beginning or a name.
+
+    Raises UsageError, which names the command that lists them.
+    """
+    lower = name.strip().lower()
+    matching = [rule for rule in rules if lower and (rule.code.lower().startswith(lower) or rule.name == lower)]
+    if not matching:
+        raise UsageError(f"there is no rule `{visible(name)}`\n  {command} --rules lists them")
+    return matching
 
 
 def select_rules(
@@ -412,15 +416,12 @@ def select_rules(
     ['E101', 'E105', 'E106', 'E108', 'W214', 'W301', 'W302', 'W303', 'W305', 'W306']
     """
 
-    def codes_of(names: Iterable[str]) -> Iterator[str]:
-        for name in names:
-            beginning = name.strip().upper()
-            codes = [rule.code for rule in rules if beginning and rule.code.startswith(beginning)]
-            yield from codes or [find_rule(name, rules, command).code]
+    def codes_of(names: Iterable[str]) -> set[str]:
+        return {rule.code for name in names for rule in find_rules(name, rules, command)}
 
     all_codes = {rule.code for rule in rules}
-    codes = all_codes if select is None else {*codes_of(select)}
-    return frozenset(codes.difference(codes_of(ignore)) | all_codes & UNREADABLE)
+    codes = all_codes if select is None else codes_of(select)
+    return frozenset(codes - codes_of(ignore) | all_codes & UNREADABLE)
 
 
 def file_problem(rule: Rule, path: str, message: str, *, line: int = 0, fix: str = "") -> Problem:

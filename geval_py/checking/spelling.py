@@ -17,6 +17,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from geval_py.checking.order import SAMPLED_LINES, Fault
+from geval_py.checking.rules import Place
 from geval_py.text import shorten, visible
 
 MIN_MISSPELT = 3  # lines that have the other spelling
@@ -122,7 +123,7 @@ def _other_spellings(answer: str) -> tuple[tuple[int, str], ...]:
 def find_misspelling(sample: Sequence[tuple[bytes, bytes]]) -> Iterator[Fault]:
     """Yield the folding by which most answers of lines are listed, and hardly any as they are (W302)."""
     rows = [(str(text, "utf-8", "replace"), str(answer, "utf-8", "replace")) for text, answer in sample]
-    places: list[list[tuple[int, int, str, str, str]]] = [[] for _ in _VARIANTS]
+    places: list[list[Place]] = [[] for _ in _VARIANTS]
     listed = []
     for line, (text, answer) in enumerate(rows, 1):
         entries = f" {text}"
@@ -132,7 +133,7 @@ def find_misspelling(sample: Sequence[tuple[bytes, bytes]]) -> Iterator[Fault]:
         for variant, spelling in _other_spellings(answer):
             if (start := entries.find(f" {spelling}:")) >= 0:
                 wanted = f"`{visible(shorten(answer))}` is expected; this is another word"
-                places[variant].append((line, start + 1, spelling, wanted, text))
+                places[variant].append(Place(line, start + 1, spelling, wanted, text))
     right = Counter(variant for answer in listed for variant, _ in _other_spellings(answer))  # though it is different
     variant = max(range(len(_VARIANTS)), key=lambda variant: len(places[variant]) - right[variant])
     (folding, _), misspelt = _VARIANTS[variant], places[variant]

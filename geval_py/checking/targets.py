@@ -214,10 +214,9 @@ def _test_set_of(folder: str, challenge: str | None, test: str | None) -> tuple[
     was chosen.
     """
     if test is not None:
-        places = [os.path.dirname(folder), folder, os.curdir]
+        places = (os.path.dirname(folder), folder, os.curdir)
         with_test = (place for place in places if holds_data(os.path.join(place, test)))
-        is_inside = os.path.basename(folder) == test
-        return challenge or next(with_test, places[0] if is_inside else os.curdir), test, ""
+        return challenge or next(with_test, os.curdir), test, ""
     if challenge is None and not _test_sets(folder):
         return os.path.dirname(folder), os.path.basename(folder), ""
     challenge = challenge or folder
@@ -337,7 +336,7 @@ def _add_rules(target: Target, task: config.Task) -> None:
         target.notes.append(note)
     of_shares = any(metric.answers == "shares" for metric in metrics)
     target.words_are_plain = not (schemes[0].text_flags or of_shares)
-    target.reader = next((metric for metric in metrics if metric.has_entries), None)
+    target.reader = next((metric for metric in metrics if metric.has_entries or metric.needs_vocabulary), None)
     target.bits = next((metric.bits for metric in metrics if metric.bits), DEFAULT_BITS)
     if all(metric.needs_vocabulary or not metric.is_of_words for metric in metrics) and _has_classes(target):
         from geval_py.scoring.metrics.exact import class_or_entries  # as where a line is the probability of 1

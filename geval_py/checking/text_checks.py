@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from geval_py.checking.targets import Target
-from geval_py.checking.word_checks import BlockLines, LineFindings, begin_block
+from geval_py.checking.word_checks import LineFindings
 from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import OF_CLASS
 from geval_py.scoring.blocks import Block
@@ -12,43 +12,43 @@ from geval_py.scoring.metrics.tags import token_hits
 from geval_py.text import shorten, split_words, strip_spaces, visible
 
 
-def check_texts(block: Block, target: Target, total: LineFindings) -> LineFindings:
-    """Check lines as the target's metric reads them, or as any text; ``total`` is what was found in lines before."""
-    findings = LineFindings(total.max_places, before=total.places)
+def check_texts(block: Block, target: Target, max_places: int) -> LineFindings:
+    """Check lines as the target's metric reads them, or as any text."""
+    findings = LineFindings(block, max_places)
     metric = target.metric
     prepare = target.preparation or str
-    lines = BlockLines(block)
-    answers = lines.words if metric is not None and metric.name.startswith("BIO-") else []
-    begin_block(lines, findings, all_malformed=all(b"\0" in line for line in lines.raw))
-    for index, raw in enumerate(lines.raw):
-        text, line = lines.text(index), block.first_line + index
+    answers = findings.words if metric is not None and metric.name.startswith("BIO-") else []
+    findings.begin(all_malformed=all(b"\0" in line for line in findings.raw))
+    for index, raw in enumerate(findings.raw):
+        text, line = findings.text(index), block.first_line + index
         if b"\r" in raw:
-            findings.add("W210", lines, index)
+            findings.add("W210", index)
         if "\ufffd" in text and "\ufffd".encode() not in raw:
-            findings.add("W212", lines, index)
+            findings.add("W212", index)
         if metric is None:
             continue
         prepared = prepare(text)
         try:
             if metric.parse is not None:
                 metric.parse(prepared, line)
-            if metric.name == "TokenAccuracy" and index < len(lines.words):
-                token_hits(prepared, prepare(lines.words[index]))
+            if metric.name == "TokenAccuracy" and index < len(findings.words):
+                token_hits(prepared, prepare(findings.words[index]))
         except MalformedLineError as error:
             column = error.column if error.text == text else 1  # the metric's flags may have changed the line
-            findings.add("E117", lines, index, column, error.token, error.hint)
+            findings.add("E117", index, column, error.token, error.hint)
             continue
         if index < len(answers):
             tags, expected_tags = len(split_words(prepared)), len(split_words(prepare(answers[index])))
             if tags != expected_tags:
                 message = f"{expected_tags} tags are expected here, and there are {tags}"
-                findings.add("W224", lines, index, max(1, len(text)), "", message)
+                findings.add("W224", index, max(1, len(text)), "", message)
         far = getattr(metric.column, "is_far_above_one", None)
         if far is not None and far(prepared):
             message = f"`{visible(shorten(text))}` is no probability; {OF_CLASS}"
-            findings.add("E119", lines, index, *([1, text, message] if is_class_line(text) else []))
+            findings.add("E119", index, *([1, text, message] if is_class_line(text) else []))
         if metric.has_entries and not best_guess(prepared):
-            findings.add("W214", lines, index)
-        if not strip_spaces(text):
-            findings.add("W217", lines, index)
+            findings.add("W214", index)
+        are_both_empty = target.words_are_plain and index < len(findings.words) and not findings.words[index]
+        if not strip_spaces(text) and not are_both_empty:  # a board, where they are not plain, must not tell answers
+            findings.add("W217", index)
     return findings

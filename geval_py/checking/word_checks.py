@@ -13,11 +13,11 @@ they are there: only these are looked at, and counted.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence, Sized
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice
 from math import fsum, inf
 from typing import Any
@@ -28,11 +28,10 @@ from geval_py.checking.rules import FLAG_RULES, Place
 from geval_py.checking.targets import Target
 from geval_py.errors import DataError
 from geval_py.reading.lines import decode_lines, is_utf8, read_lines
-from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.scoring import kernel
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
-from geval_py.text import shorten, visible
+from geval_py.text import shorten, visible, words
 
 # Lines that do not show whether their author writes probabilities or logarithms; a vector always holds logarithms.
 NO_CHOICE_OF_SCALE = (
@@ -56,10 +55,10 @@ _SPACE = re.compile(b" ")
 # Tokens of language models
 
 SAMPLED_LINES = 1000
-SPECIAL_TOKENS = (
-    "<unk>", "<UNK>", "[UNK]", "<s>", "</s>", "<pad>", "<PAD>", "[PAD]", "[CLS]", "[SEP]", "[MASK]", "<mask>",
-    "<bos>", "<eos>", "<|endoftext|>", "<|im_end|>", "<think>", "<|channel|>", '{"', "**", "```",
-)  # fmt: skip
+SPECIAL_TOKENS = words(
+    "<unk> <UNK> [UNK] <s> </s> <pad> <PAD> [PAD] [CLS] [SEP] [MASK] <mask> <bos> <eos> <|endoftext|> <|im_end|> "
+    '<think> <|channel|> {" ** ```'
+)
 STAND_INS = ("OTHER", "<other>", "<rest>", "*")  # for the rest, if most lines have one
 LINE_SHARE = 0.1  # of the lines must have a mark; fewer may be words of the language
 KNOWN_SHARE = 0.01  # of the answers' words with a mark, which is then the language's, as Ġ is Maltese
@@ -73,60 +72,27 @@ _TOKENS = re.compile(
 )
 
 
-@dataclass(slots=True)
+@dataclass
 class LineFindings:
-    """What was found in some consecutive lines.
+    """What was found in the lines of a block and, where it is extended, of the blocks that follow.
 
     ``counts`` has the number of lines that break a rule, by its code, and other facts, by their names: "binary" if
-    no line of the file's head is text, and the lines of "probabilities" and of "logarithms", whose first lines have
-    the numbers in ``firsts``. ``places`` holds the first ``max_places`` places of each rule. ``texts`` are the lines
-    of the file's head. ``loss`` is the sum of the lines that have an answer, in nats. ``bits`` are those of the
-    buckets, ``before`` are the places in the lines before, which need no more.
+    no line of the file's head is text, and the lines of "probabilities" and of "logarithms". ``places`` holds the
+    first ``max_places`` lines of each: number, text, and what is known of the place. ``texts`` are the lines of the
+    file's head. ``loss`` is the sum of the lines that have an answer, in nats.
     """
 
+    block: Block
     max_places: int
-    bits: int = DEFAULT_BITS
-    before: Mapping[str, Sized] = field(default_factory=dict)
     lines: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    places: dict[str, list[Place]] = field(default_factory=dict)
-    firsts: dict[str, int] = field(default_factory=dict)
+    places: defaultdict[str, list[tuple[Any, ...]]] = field(default_factory=partial(defaultdict, list))
     texts: list[str] = field(default_factory=list)
     loss: float = 0.0
 
-    def add(self, code: str, lines: BlockLines, index: int, *details: Any) -> None:
-        """Count a line that breaks a rule, and keep its place, if it is wanted."""
-        self.counts[code] += 1
-        self.keep(code, lines, index, *details)
-
-    def keep(self, code: str, lines: BlockLines, index: int, *details: Any) -> None:
-        """Keep a line as a place of a rule, unless there are enough."""
-        kept = self.places.setdefault(code, [])
-        if len(kept) + len(self.before.get(code, ())) < self.max_places:
-            line = lines.block.first_line + index
-            kept.append(places.place_of(code, lines.text(index), line, *details, bits=self.bits))
-
-    def extend(self, later: LineFindings) -> None:
-        """Add what was found in the next lines."""
-        self.lines += later.lines
-        self.counts.update(later.counts)
-        for code, kept in later.places.items():
-            mine = self.places.setdefault(code, [])
-            mine += kept[: self.max_places - len(mine)]
-        self.firsts = later.firsts | self.firsts
-        self.texts += later.texts
-        self.loss += later.loss
-
-
-@dataclass
-class BlockLines:
-    """The lines of a block, which are split and decoded only when one is needed; places count from 0."""
-
-    block: Block
-
     @cached_property
     def raw(self) -> list[bytes]:
-        """The lines as they are stored, without their line ends."""
+        """The lines of the block as they are stored, without their line ends."""
         return bytes(self.block.outputs).split(b"\n")[: self.block.lines]
 
     @cached_property
@@ -135,54 +101,58 @@ class BlockLines:
         return decode_lines(self.block.expected)[: self.block.known]
 
     def text(self, index: int) -> str:
-        """Return a line as it is read: decoded, without carriage returns."""
+        """Return a line of the block as it is read: decoded, without carriage returns."""
         return str(self.raw[index], "utf-8", "replace").replace("\r", "")
 
+    def begin(self, *, all_malformed: bool) -> None:
+        """Count the lines of the block, keep those of the file's head, and see whether the file is text."""
+        self.lines = self.block.lines
+        self.texts += map(self.text, range(min(self.lines, HEAD_LINES + 1 - self.block.first_line)))
+        if self.block.first_line == 1:
+            self.counts["binary"] = all_malformed and b"\0" in bytes(self.block.outputs)
 
-def begin_block(lines: BlockLines, findings: LineFindings, *, all_malformed: bool) -> None:
-    """Count the lines of a block, keep those of the file's head, and see whether the file is text."""
-    block = lines.block
-    findings.lines += block.lines
-    findings.texts += map(lines.text, range(min(block.lines, HEAD_LINES + 1 - block.first_line)))
-    if block.first_line == 1:
-        findings.counts["binary"] = all_malformed and b"\0" in bytes(block.outputs)
+    def add(self, code: str, index: int, *details: Any, count: int = 1) -> None:
+        """Count lines that break a rule, and keep one of them, unless there are enough."""
+        self.counts[code] += count
+        if len(self.places[code]) < self.max_places:
+            self.places[code].append((self.block.first_line + index, self.text(index), *details))
+
+    def extended(self, later: LineFindings) -> LineFindings:
+        """Add what was found in the next lines, and return all."""
+        self.lines += later.lines
+        self.counts.update(later.counts)
+        for code, rows in later.places.items():
+            self.places[code] += rows[: self.max_places - len(self.places[code])]
+        self.texts += later.texts
+        self.loss += later.loss
+        return self
 
 
-def check_words(block: Block, target: Target, total: LineFindings) -> LineFindings:
-    """Check lines of distributions over words; ``total`` is what was found in lines before them."""
-    findings = LineFindings(total.max_places, target.bits, total.places)
+def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
+    """Check lines of distributions over words."""
+    findings = LineFindings(block, max_places)
     losses, flags = backends.score_lines(block.outputs, block.expected, target.bits, block.first_line)
     kinds = Counter(flags)  # the number of lines with each combination of flags
     present = 0
     for kind in kinds:
         present |= kind
-    lines = BlockLines(block)
-    begin_block(lines, findings, all_malformed=all(kind & kernel.MALFORMED for kind in kinds))
+    findings.begin(all_malformed=all(kind & kernel.MALFORMED for kind in kinds))
     for kind, count in kinds.items():
         if not kind & NO_CHOICE_OF_SCALE:
             scale = "logarithms" if kind & kernel.LOGARITHMS else "probabilities"
-            findings.counts[scale] += count
-            findings.firsts.setdefault(scale, block.first_line + flags.index(kind))  # kinds are in this order
+            findings.add(scale, flags.index(kind), count=count)  # kinds are in this order
     for rule in FLAG_RULES:
-        breaking = {*filter(rule.is_broken, kinds)}
-        if breaking:
-            findings.counts[rule.code] += sum(kinds[kind] for kind in breaking)
-            indices = (index for index, kind in enumerate(flags) if kind in breaking)
-            for index in islice(indices, total.max_places):
-                findings.keep(rule.code, lines, index)
-    if target.reader is not None and present & kernel.VECTOR:
-        for index in _with_flag(flags, kernel.VECTOR):
-            message = f"{target.reader.name} compares words, which a vector of buckets does not have; "
-            message += "write `word:probability` entries"
-            findings.add("E117", lines, index, 1, lines.text(index).partition(" ")[0], message)
+        if breaking := {*filter(rule.is_broken, kinds)}:
+            for index in islice((index for index, kind in enumerate(flags) if kind in breaking), max_places):
+                findings.add(rule.code, index, count=0)
+            findings.counts[rule.code] = sum(kinds[kind] for kind in breaking)
+    if target.reader is not None:
+        del findings.counts["E115"]  # it tells how many buckets a vector has
+        for index in _with_flag(flags, kernel.VECTOR | kernel.WRONG_LENGTH):
+            message = f"{target.reader.name} compares words: write `word:probability` entries"
+            findings.add("E117", index, 1, findings.text(index).partition(" ")[0], message)
     if _SPACE.search(block.outputs):
         findings.counts["spaces"] = 1
-    elif present & kernel.SEPARATOR:  # perhaps TABs separate the entries of all lines
-        for index in _with_flag(flags, kernel.SEPARATOR):
-            if b"\t" in lines.raw[index]:
-                findings.add("E118", lines, index)
-            else:
-                findings.counts["separators"] += 1
     suspicious = present & kernel.CONTROL  # lines that may have odd characters, or bytes that are not UTF-8
     if present & kernel.NOT_ASCII and (
         not is_utf8(block.outputs) or any(pattern.search(block.outputs) for pattern in _ODD_BYTES)
@@ -190,17 +160,17 @@ def check_words(block: Block, target: Target, total: LineFindings) -> LineFindin
         suspicious |= kernel.NOT_ASCII
     for index in _with_flag(flags, suspicious) if suspicious else ():
         if not flags[index] & kernel.MALFORMED:
-            if not is_utf8(lines.raw[index]):
-                findings.add("W212", lines, index)
-            if places.odd_character_in(lines.text(index)):
-                findings.add("W208", lines, index)
+            if not is_utf8(findings.raw[index]):
+                findings.add("W212", index)
+            if places.odd_character_in(findings.text(index)):
+                findings.add("W208", index)
     if target.expected is not None and target.words_are_plain:
-        findings.counts["answers"] += len(lines.words)
-        findings.loss += fsum(losses[: len(lines.words)])
-        for index, word in enumerate(lines.words) if inf in losses else ():
+        findings.counts["answers"] += len(findings.words)
+        findings.loss += fsum(losses[: len(findings.words)])
+        for index, word in enumerate(findings.words) if inf in losses else ():
             if losses[index] == inf:
                 message = f"the expected word `{visible(shorten(word))}` has probability 0: the loss is infinite"
-                findings.add("W301", lines, index, 1, word, message)
+                findings.add("W301", index, 1, word, message)
     return findings
 
 
@@ -217,16 +187,15 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, list[Place]
     ``texts`` are the first lines of the output. Tokens that are the language's own are no problem: words of the
     answers, or of the training set, begin or end with them.
     """
-    places_of: dict[str, list[Place]] = {}
+    places_of = defaultdict[str, list[Place]](list)
     for line, text in enumerate(texts, 1):
         columns = {match[0]: match.start() + 1 for match in reversed([*_TOKENS.finditer(text)])}
         for token, column in columns.items():
             message = f"`{token}` is {MARK if token in MARKS else SPECIAL}"
-            places_of.setdefault(token, []).append(Place(line, column, token, message, text))
-    least = dict.fromkeys(MARKS, max(MIN_LINES, LINE_SHARE * len(texts))) | dict.fromkeys(
-        STAND_INS, len(texts) // 2 + 1
-    )
-    frequent = {token for token, places in places_of.items() if len(places) >= least.get(token, 1)}
+            places_of[token].append(Place(line, column, token, message, text))
+    least = dict.fromkeys(MARKS, max(MIN_LINES, LINE_SHARE * len(texts)))
+    least |= dict.fromkeys(STAND_INS, len(texts) // 2 + 1)
+    frequent = [token for token, places in places_of.items() if len(places) >= least.get(token, 1)]
     counts: Counter[str] = Counter()
     lines = 0
     files = (target.training, target.expected if target.words_are_plain else None)
@@ -235,9 +204,9 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, list[Place]
             for word in read_lines(file, header=target.header):
                 lines += 1
                 counts.update(token for token in frequent if word.startswith(token) or word.endswith(token))
-    firsts: dict[tuple[str, int], Place] = {}  # by the rule and the line
-    for place in sorted(chain.from_iterable(map(places_of.__getitem__, frequent)), reverse=True):
+    firsts: dict[str, dict[int, Place]] = {"W219": {}, "W220": {}}  # by the rule and the line
+    for place in sorted(chain.from_iterable(map(places_of.__getitem__, frequent))):
         is_mark = place.token in MARKS
         if counts[place.token] <= is_mark * KNOWN_SHARE * lines:
-            firsts["W219" if is_mark else "W220", place.line] = place
-    return {code: sorted(place for (rule, _), place in firsts.items() if rule == code) for code in ("W219", "W220")}
+            firsts["W219" if is_mark else "W220"].setdefault(place.line, place)
+    return {code: [*places.values()] for code, places in firsts.items()}

@@ -103,7 +103,7 @@ def chosen_rules(
         terminal.write_table(rules.rules_table(table), header=False)
         return None
     if args.explain is not None:
-        terminal.say(rules.explanation(rules.find_rule(args.explain, table, command)))
+        terminal.say("\n\n".join(map(rules.explanation, rules.find_rules(args.explain, table, command))))
         return None
     select = None if args.select is None else args.select.split(",")
     return rules.select_rules(select, args.ignore.split(",") if args.ignore else (), table, command)
@@ -192,10 +192,13 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
             metric = "a metric that is not known" if target.metric is None else target.metric.name
             _complain(f"{named(path)} is scored with {metric}: only distributions over words are fixed")
             continue
-        problem = target if isinstance(target, rules.Problem) else check.unreadable_output(path, args.max_bytes)
-        if problem is not None:
+        if isinstance(target, rules.Problem):
+            problems = [target]
+        else:
+            problems = check.check_output(target, rules.UNREADABLE, max_places=1, max_bytes=args.max_bytes)
+        if problems:
             if args.diff:
-                _complain(f"`{visible(path)}`: {visible(problem.summary)}")
+                _complain(f"`{visible(path)}`: {visible(problems[0].summary)}")
                 failed = True
             continue
         try:

@@ -143,7 +143,7 @@ def _explained(name: str) -> bool:
     with suppress(UsageError):
         from geval_py.authoring.leaks import LEAK_RULES
 
-        terminal.say(rules.explanation(rules.find_rule(name, (*rules.RULES, *LEAK_RULES))))
+        terminal.say("\n\n".join(map(rules.explanation, rules.find_rules(name, (*rules.RULES, *LEAK_RULES)))))
         return True
     with suppress(UsageError):
         _write_metrics([find_metric(name)])

@@ -229,6 +229,7 @@ CONTENTS = (  # how a file begins, what it is, and what to do; the first that fi
     (rb".{6}\x00\x00\{\"", "a file of safetensors", f"it has numbers without words: {_ARRAYS}"),
     (rb"\x80[\x02-\x05]", "a pickle of Python or PyTorch", f"load it, and {_ARRAYS}"),
     (rb"\x93NUMPY", "a numpy array (.npy)", _ARRAYS),
+    (rb"\x1f\x8b\x08|BZh[1-9]|\xfd7zXZ\x00|\x28\xb5\x2f\xfd", "compressed twice", "decompress it once"),
     (rb"PAR1\x15", "Parquet", "name it .parquet"),
     (rb"SQLite format 3\x00", "an SQLite database", "export the table as CSV"),
     (rb"%PDF-", "a PDF document", "export the text"),

@@ -95,11 +95,13 @@ def advice_on_names(names: Iterable[str]) -> str:
 
     >>> advice_on_names(["expected.tsv", "output.tsv"])
     'output.tsv is not scored; rename it to out-NAME.tsv'
+    >>> advice_on_names(["OUT.TSV"])
+    'OUT.TSV is not scored; rename it to out-NAME.tsv'
     """
     for name in sorted((name for name in names if not name.endswith(COMPANIONS)), key=natural_order):
         whole, ending = files.name_of(name), files.format_ending(name)
         match = re.fullmatch(_MISNAMED, whole)
-        if match and (ending or match[1] in ("", ".tsv", ".txt", ".out")):
+        if match and (ending or match[1].lower() in ("", ".tsv", ".txt", ".out")):
             new = f"out-NAME{ending or '.tsv'}{name.removeprefix(whole)}"
             return f"{visible(name)} is not scored; rename it to {new}"
         if re.match(r"out[-.]", name):

@@ -295,6 +295,7 @@ LINE_MISTAKES = (  # the beginning and the end of a malformed line, and what it 
         'quotes are around the line, as pandas\' to_csv writes them: give it sep="\\t" and quoting=csv.QUOTE_NONE',
     ),
     ("{", "}", f"the line looks like a Python dict; {_WRITES_LINES}"),
+    ("[{'", "", f"the line looks like a Python list of dicts, as of a pipeline; {_WRITES_LINES}"),
     ("[(", ")]", f"the line looks like a list of pairs; {_WRITES_LINES}"),
     ("[", "]", f"the line looks like an array; {_WRITES_ARRAYS}"),
     ("tensor(", ")", f"the line looks like a tensor; {_WRITES_ARRAYS}"),
@@ -321,6 +322,7 @@ def _malformed_number(
         hint = "a stray space, and no colon; an entry is `word:probability`, one space between entries"
     elif no_colon and reason == NO_DIGIT and number_mistake(number)[0] == "text":
         hint = f"`{shown}` is not an entry; an entry is `word:probability`, with a colon"
+        hint += ", U+003A; this one is U+FF1A" if "\uff1a" in number else ""
     elif not number:
         hint = "a number should follow the colon" + ", without a space" * (len(text) >= column)
     elif word and NUMBER.fullmatch(word) and number_mistake(number)[0] == "text":
@@ -349,6 +351,7 @@ NUMBER_MISTAKES = (
 TEXT_MISTAKES = (
     ("comma after it", rf"{_NUMBER}[,;]", "separate entries by one space alone"),
     ("Python object", r"[a-z_][\w.]*\(.*", "write the number itself: float(p)"),
+    ("another minus", r"[\u2010-\u2015\u2212]\d.*", "write the minus as U+002D, the hyphen of keyboards"),
     ("fraction", rf"{_NUMBER}/{_NUMBER}", "write a decimal number: 0.6, not 6/10"),
 )
 

@@ -494,7 +494,7 @@ def cut_off_note(file: File, header: str | None) -> str:
     """Return what to say of an output that may be cut off in its last line; "" for others."""
     if file.ends_in_newline:
         return ""
-    entries = [line.count(" ") for line in read_lines(file, header=header)]
+    entries = [line.rstrip(" ").count(" ") for line in read_lines(file, header=header)]
     if len(entries) < 2 or entries[-1] >= min(entries[:-1]):
         return ""
     few = f"its last line has no line end, and fewer entries ({entries[-1] + 1}) than all others"

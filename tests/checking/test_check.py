@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py.checking.check import check_output
-from geval_py.checking.fixes import DIFF_LINES
+from geval_py.checking.fixes import DIFF_LINES, fix_file
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
 from geval_py.checking.targets import Target, find_targets, with_options
 from geval_py.errors import GevalError
@@ -151,6 +151,7 @@ def test_an_output_that_was_rounded_has_no_problem(digits, check):
 
 FILES = [
     ("W216", b"a:0.5 b:0.1 :0.4\na:0.5", None, "its last line has no line end, and fewer entries (1) than all others: the file may be cut off", b"a:0.5\na:0.5"),
+    ("W216", b"a:0.5 b:0.1 :0.4\na:0.5 b:0.3 ", None, "its last line has no line end, and fewer entries (2) than all others: the file may be cut off", b"a:0.5\na:0.5 b:0.5"),
     ("E102", b"", None, "the output has no line", GOOD),
     ("E102", gzip.compress(b"", mtime=0), None, "the output has no line", gzip.compress(GOOD)),
     ("E103", GOOD, b"a\nb\n", "the output has 1 line for 2 items", GOOD * 2),
@@ -158,6 +159,9 @@ FILES = [
     ("E104", GOOD * 3, b"a\nb\n", "the output has 3 lines for 2 items", GOOD * 2),
     ("E104", b'[\n {\n  "a": 0.5\n }\n]\n', b"a\nb\n", "the output has 5 lines for 2 items", GOOD * 2),
     ("E104", GOOD * 2 + b"\n", b"a\nb\n", "the output has 3 lines for 2 items; there are empty lines", GOOD * 2),
+    ("E104", GOOD.replace(b"\n", b"\n\n") * 2, b"a\nb\n", "the output has 4 lines for 2 items; every second line is empty: print adds a line end to the one that the text has", GOOD * 2),
+    ("E103", GOOD.replace(b"\n", b"\r") * 2, b"a\nb\n", "the output has 1 line for 2 items; its lines end with CR alone: --fix makes LF of each CR", GOOD * 2),
+    ("E103", GOOD.replace(b"\n", b"\\n") * 2, b"a\nb\n", r"the output has 1 line for 2 items; it has `\n` in place of line ends: write line ends, not their repr()", GOOD * 2),
     ("E103", b'"the:0.5 :0.5"\n', b"a\nb\n", "the output has 1 line for 2 items; there are quotes, as of a CSV writer: read and write with QUOTE_NONE", GOOD * 2),
     ("E105", gzip.compress(GOOD, mtime=0)[:-4], None, "corrupt gzip file: it ends before its end mark", gzip.compress(GOOD)),
     ("E105", lzma.compress(GOOD)[:-8], None, "corrupt xz file: it ends before its end mark", lzma.compress(GOOD)),
@@ -167,12 +171,13 @@ FILES = [
     ("E106", GOOD.decode().encode("utf-16-be"), None, "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)", GOOD),
     ("E106", GOOD.decode().encode("utf-32-le"), None, "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)", b"k\0a:0.5 :0.5\n"),
     ("E106", gzip.compress(b"PK\x03\x04\x14" + b"\0" * 9 + GOOD), None, "it is a zip archive: unpack it", b"PK\x03:0.5 :0.5\n"),
+    ("E106", gzip.compress(gzip.compress(GOOD)), None, "it is compressed twice: decompress it once", gzip.compress(GOOD)),
     ("E106", bytes(range(256)), None, "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)", b"k\0:1\n"),
     ("W211", b"\xef\xbb\xbf" + GOOD, None, "the file begins with a byte order mark", GOOD + b"\xef\xbb\xbf" + GOOD),
     ("W223", b"a:-1 b:-2 :-2\n" * 3 + GOOD, None, "the numbers look like logarithms to base 2: multiply each by 0.693147 (ln 2)", b"a:-0.69 b:-1.39 :-1.39\n" * 4),
     ("W213", b"a:0.5 :0.5\na:-1 :-1\n", None, "some lines have probabilities, and others have logarithms", b"a:-1 :-1\n:1\n"),
     ("W213", b"a:-1 :-1\na:0.5 :0.5\n", None, "some lines have probabilities, and others have logarithms", b"a:0.5 :0.5\n" + b" ".join([b"-7"] * 1024) + b"\n"),
-    ("E118", b"a:0.5\tb:0.25\t:0.25\n:1\n", None, "the entries of all lines are separated by TABs", b"a:0.5\tb:0.25\t:0.25\na:0.5 :0.5\n"),
+    ("E118", b"a:0.5\tb:0.25\t:0.25\n:1\n", None, "the entries of all lines are separated by TAB", b"a:0.5\tb:0.25\t:0.25\na:0.5 :0.5\n"),
     ("W304", GOOD * 5, b"x\n" * 5, "the score is worse than with `:1` (no guess) on each line; the lines may have another order than in.tsv, or words unlike the answers", GOOD * 4 + b"x:1\n"),
 ]  # fmt: skip
 
@@ -489,12 +494,28 @@ def test_entries_that_tabs_separate(check):
     assert (set(late), late["W209"].count) == ({"W209"}, 210_000)
 
 
-@pytest.mark.parametrize("line", [b"the:0.5|of:0.25|:0.25\n", b"the:0.5 | of:0.25 | :0.25\n"])
-def test_entries_that_bars_separate(line, check):
+def test_entries_that_bars_separate_beside_spaces(check):
     message = "two entries look split by `|`; only a space separates entries"
-    problem = check(line * 3)["W209"]
+    problem = check(b"the:0.5 | of:0.25 | :0.25\n" * 3)["W209"]
     assert (problem.count, problem.summary, problem.places[0].token) == (3, message, "|")
     assert "W209" not in check(b"the:0.5 |:0.25 :0.25\n" * 3)
+
+
+@pytest.mark.parametrize(
+    ("separator", "name"),
+    [("|", "`|`"), (";", "`;`"), (",", "`,`"), ("\xa0", "no-break space")],
+)
+def test_entries_that_something_else_separates(separator, name, check, tmp_path):
+    lines = b"the:0.5 3:0.25 :0.25\nof:0.5 :0.5\n:1\n" * 3
+    wrong = lines.replace(b" ", separator.encode())
+    problems = check(wrong)
+    assert set(problems) <= {"E118", "W214"}
+    problem = problems["E118"]
+    assert (problem.count, problem.summary) == (6, f"the entries of all lines are separated by {name}")
+    path = tmp_path / "fixed.tsv"
+    path.write_bytes(wrong)
+    assert fix_file(str(path)).changes == {"E118": 6}
+    assert path.read_bytes() == lines
 
 
 @pytest.mark.parametrize(("flags", "found"), [("", {"W301", "W302"}), (":l", set()), (":N<a>", {"W301", "W302"})])

@@ -143,6 +143,13 @@ FILES = {  # before, after, changes
 }  # fmt: skip
 
 
+def test_crs_in_place_of_line_ends(output):
+    path = output(b"the:1\r:1\rthe:0.5\r")
+    assert fix_file(str(path)).changes == {"W210": 3}
+    assert path.read_bytes() == b"the:1\n:1\nthe:0.5\n"
+    assert fix_file(str(path)).changes == {}
+
+
 @pytest.mark.parametrize(("before", "after", "changes"), FILES.values(), ids=FILES)
 def test_bytes_of_a_file(output, before, after, changes):
     path = output(before)

@@ -49,8 +49,12 @@ FOUND = [  # metric, output, answers, the places of each rule
     ("BLEU --metric LogLossHashed", OF_WORDS, "", {"E113": [(2, 1, "the")], "W206": [(1, 7, "a:0.5")]}),
     ("Nonsense", OF_WORDS, "", {"E113": [(2, 1, "the")], "W206": [(1, 7, "a:0.5")]}),
     ("LogLoss", "a:0.5 a:0.5 :0.1\n", "the\n", {"W206": [(1, 7, "a:0.5")]}),
-    ("LogLoss", "0.9\n", "the\n", {"E115": [(1, 1, "0.9")]}),
-    ("LogLoss --metric LogLossHashed", "0.9\n", "1\n", {"E115": [(1, 1, "0.9")]}),
+    ("LogLoss", "0.9\n", "the\n", {"E117": [(1, 1, "0.9")]}),
+    ("LogLoss", "0.1 0.8 0.1\n", "noun\n", {"E117": [(1, 1, "0.1")]}),
+    ("LogLoss --metric LogLossHashed", "0.9\n", "1\n", {"E117": [(1, 1, "0.9")]}),
+    ("LogLossHashed", "0.9\n", "1\n", {"E115": [(1, 1, "0.9")]}),
+    ("MultiLabel-F1", "\n\nrain\n", "\nrain\nrain\n", {"W217": [(2, 1, "")]}),
+    ("MultiLabel-F1:l", "\n", "\n", {"W217": [(1, 1, "")]}),
     ("MultiLabel-LogLoss", "a:0.5 b:1.0\na:0.9 b:0.1\n", "a\nb\n", {}),
     ("RMSE", "0\n1\n", "1\n0\n", {}),
     ("Accuracy", "0\n1\n", "1\n0\n", {}),
@@ -210,7 +214,7 @@ def test_the_rules_of_word_gaps_hold_for_other_scores_of_words(submission, metri
 def test_a_vector_has_no_words(submission, metric):
     found = problems(submission(metric, f"a:0.5 :0.5\n{VECTOR}\n"))
     name = metric.partition(" ")[0]
-    message = f"{name} compares words, which a vector of buckets does not have; write `word:probability` entries"
+    message = f"{name} compares words: write `word:probability` entries"
     assert found == {"E117": [(2, 1, "-6.9", message)]}
     assert problems(submission("LogLossHashed", f"a:0.5 :0.5\n{VECTOR}\n")) == {}
 

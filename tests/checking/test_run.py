@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from geval_py import UsageError, check
-from geval_py.checking.check import check_targets, unreadable_output
+from geval_py.checking.check import check_output, check_targets
 from geval_py.checking.rules import RULES, UNREADABLE, select_rules
 from geval_py.checking.targets import Target
 from geval_py.errors import CorruptFileError
@@ -145,8 +145,8 @@ def test_select_rules(select, ignore, chosen):
 )
 def test_unreadable_output(data, code, tmp_path):
     (tmp_path / "out.tsv").write_bytes(data)
-    problem = unreadable_output(str(tmp_path / "out.tsv"))
-    assert (problem and problem.rule.code) == code
+    problems = check_output(Target(File(str(tmp_path / "out.tsv"))), UNREADABLE)
+    assert [problem.rule.code for problem in problems] == [code] * bool(code)
 
 
 @pytest.mark.parametrize("backend", ["native", "python"])

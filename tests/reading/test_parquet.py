@@ -13,7 +13,9 @@ from output_formats import write_as
 from profiles import examples
 
 from geval_py import read_output
-from geval_py.checking.check import unreadable_output
+from geval_py.checking.check import check_output
+from geval_py.checking.rules import UNREADABLE
+from geval_py.checking.targets import Target
 from geval_py.cli import main
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import parquet
@@ -36,6 +38,11 @@ def reason_of(path):
     with pytest.raises(UnreadableFileError) as caught:
         list(read_output(path))
     return caught.value.reason
+
+
+def unreadable_output(path, **limits):
+    """The problem of an output that cannot be read; None if there is none."""
+    return next(iter(check_output(Target(output_at(path).file), UNREADABLE, **limits)), None)
 
 
 def score(*options):
@@ -188,7 +195,7 @@ def test_files_that_are_damaged(here):
     for data in (whole[:-1], whole[-20:], whole[:-8] + (1 << 30).to_bytes(4, "little") + b"PAR1", b"PAR1" * 9):
         (here / "out.parquet").write_bytes(data)
         assert reason_of("out.parquet").startswith("it is not well-formed Parquet: ")
-        assert unreadable_output(output_at("out.parquet").path).rule.code == "E108"
+        assert unreadable_output("out.parquet").rule.code == "E108"
 
 
 def test_words_that_are_no_text(here, capsys):
