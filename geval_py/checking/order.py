@@ -61,13 +61,15 @@ def judge_lines(texts: Sequence[bytes], answers: Sequence[bytes], items: int, bi
     if bits is not None and are_answers and len(sample) >= MIN_EQUAL:
         return Fault("W305", f"the first {len(sample)} lines are the answers themselves")
 
+    score = backends.bounded_losses
+
     def losses(places: Iterable[int]) -> list[float]:
         """Return the losses of lines with the answers at some places, which begin again after the last answer."""
         chosen = [answers[place % len(answers)] for place in islice(places, start, start + len(scored))]
         if bits is None:
             return [LOSS_OF_MISS * (text != answer) for text, answer in zip(scored, chosen, strict=True)]
         outputs, expected = (b"\n".join(lines) + b"\n" for lines in (scored, chosen))
-        return [min(loss, MAX_LOSS) for loss in backends.bounded_losses(outputs, expected, bits, 1)[0]]
+        return [min(loss, MAX_LOSS) for loss in score(outputs, expected, bits, 1)[0]]
 
     if repetition := _repetition(rows):
         return Fault("W305", repetition)

@@ -249,7 +249,7 @@ class Task(OptionValues):
 def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
     """Parse metric arguments; raises SchemeError, also for a malformed regular expression."""
     schemes = [scheme for text in texts for scheme in parse_schemes(text)]
-    if any(scheme.text_flags for scheme in schemes):
+    if any(scheme.flags for scheme in schemes):
         from geval_py.reading.preparation import preparation_of
 
         for scheme in schemes:

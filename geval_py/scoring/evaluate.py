@@ -246,7 +246,8 @@ def score_of(plan: MetricPlan, table: LineStatistics | SchemeError, output: Outp
         table = SchemeError(message, scheme=plan.scheme.text, path=output.path)
     if isinstance(table, SchemeError):
         return failed_score(plan.scheme, plan.metric, table)
-    score = Score(shown_name(plan.scheme, plan.metric), plan.metric.value(table), plan.metric, plan.scheme, table)
+    value = plan.metric.value(table)
+    score = Score(shown_name(plan.scheme, plan.metric), value, plan.metric, plan.scheme, table)
     if plan.selection is not None:
         score.line_numbers = plan.selection.line_numbers
         score.reads_input = plan.metric.needs_input or plan.selection.filter.needs_input

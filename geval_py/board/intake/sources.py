@@ -12,7 +12,6 @@ import tarfile
 import time
 import zipfile
 import zlib
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -156,9 +155,8 @@ def folder_source(path: str, budget: Budget) -> SubmissionSource:
     top = os.path.basename(os.path.normpath(path))
 
     def members(wanted: Wanted) -> Iterator[tuple[str, Read]]:
-        left, folders = budget.listed, deque([""])
-        while folders:
-            folder = folders.popleft()
+        left, folders = budget.listed, [""]
+        for folder in folders:  # to which the folders in them are added
             try:
                 with os.scandir(os.path.join(path, folder)) as listing:
                     entries = list(islice(listing, left + 1))  # hidden ones too, and no further than allowed
@@ -168,9 +166,9 @@ def folder_source(path: str, budget: Budget) -> SubmissionSource:
             left -= len(entries)
             if left < 0:
                 raise RejectedError(f"its folder has more than {budget.listed} files and folders")
-            shown = (entry for entry in entries if not entry.name.startswith("."))
-            for entry in sorted(shown, key=lambda entry: natural_order(entry.name)):
-                name = checked_name(f"{folder}{entry.name}")
+            shown = {entry.name: entry for entry in entries if not entry.name.startswith(".")}
+            for bare in sorted(shown, key=natural_order):
+                name, entry = checked_name(f"{folder}{bare}"), shown[bare]
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(f"{name}/")
                 elif wanted(name):

@@ -195,7 +195,7 @@ def test_a_folder_that_cannot_be_listed_is_rejected(refusal, folder, monkeypatch
     source, scandir = folder({"test-A/out.tsv": LINE}), os.scandir
 
     def denied(path):
-        if path.endswith("test-A/"):
+        if str(path).endswith("test-A/"):
             raise PermissionError(13, "Permission denied")
         return scandir(path)
 
