@@ -296,6 +296,6 @@ def validate(task: Task) -> int:
     public = directory.removesuffix(make.ANSWERS_ENDING)
     is_hidden = public != directory and os.path.isdir(public)
     folders = f"{visible(public)} --answers {visible(directory)}" if is_hidden else visible(directory)
-    tells = f"geval challenge leaks {folders} tells what it gives away"
-    terminal.tell(f"{named(directory)} is a valid challenge; {tells}")
+    command = f"geval challenge leaks {folders}  # what it gives away"
+    terminal.tell(f"{named(directory)} is a valid challenge. Now try\n  {command}")
     return 0

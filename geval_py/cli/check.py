@@ -124,6 +124,8 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
         sys.stdout.write(problem_formats.render(report, args.format, width=width_of(sys.stdout), **style))
     else:
         terminal.show(_table(report), args)
+    if args.output_file is not None:  # else the log of a job that fails would be empty
+        terminal.tell(f"{report.summary}: {named(args.output_file)}")
     return status
 
 

@@ -373,6 +373,17 @@ def test_a_large_input_is_not_searched_for_causes(submission, geval, monkeypatch
     assert json.loads(out)["problems"][0]["summary"] == "the output has 3 lines for 2 items"
 
 
+def test_a_report_in_a_file_is_summed_up(submission, geval):
+    """Else the log of a job would not say why it fails."""
+    (submission / "dev-0/out.tsv").write_bytes(b":1\n")
+    for path in ("gl.json", "report.csv"):
+        words = ["--format", "gitlab"] if path == "gl.json" else []
+        status, out, err = geval("check", *words, "--output", path)
+        assert (status, out, err.splitlines()[1:]) == (1, "", [f"geval: 1 error, 1 warning in 2 files: `{path}`"])
+        assert "E103" in Path(path).read_text(encoding="utf-8")
+    assert geval("check", "--output", "report.csv", "--quiet") == (1, "", "")
+
+
 def test_status_and_strict(submission, geval):
     assert geval("check")[0] == 0
     (submission / "dev-0/out.tsv").write_bytes(b":1\n" + GOOD)

@@ -36,7 +36,7 @@ geval: `C` holds a challenge with sample data. Replace the data and the README, 
   geval challenge leaks C                  # and what it gives away
 To cut a challenge from texts of your own there is geval challenge make.
 """
-VALID = "geval: `C` is a valid challenge; geval challenge leaks C tells what it gives away\n"
+VALID = "geval: `C` is a valid challenge. Now try\n  geval challenge leaks C  # what it gives away\n"
 
 
 def test_init_and_validate(geval):
