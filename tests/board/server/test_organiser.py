@@ -75,6 +75,7 @@ def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
     assert page.index("take-back") < page.index("withdraw")
 
 
+@pytest.mark.slow
 @ON_BOTH
 def test_what_cannot_be_logged_is_not_done(served, organiser, monkeypatch):
     """A server that is killed between a change and its line in the audit log has done neither."""
