@@ -197,7 +197,6 @@ def unpacked(stored: io.FileIO | io.BytesIO, path: str, max_bytes: int | None, *
 
     Reading raises as :class:`Decompressed`. A file that ``is_plain`` is not compressed, whatever its first bytes.
     """
-    stored.seek(0)
     compression = None if is_plain else compression_of(stored.read(MAGIC_BYTES))
     size = stored.seek(0, os.SEEK_END)
     stored.seek(0)

@@ -285,14 +285,9 @@ def naming(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
-
-
-def unreadable(path: str, error: OSError | ValueError) -> UnreadableFileError:
-    """Return the error for a file that could not be opened or read."""
-    is_directory = isinstance(error, IsADirectoryError)
-    reason = "it is a folder, not a file" if is_directory else getattr(error, "strerror", None) or str(error)
-    return UnreadableFileError(path=path, reason=reason)
+        is_directory = isinstance(error, IsADirectoryError)
+        reason = "it is a folder, not a file" if is_directory else getattr(error, "strerror", None) or str(error)
+        raise UnreadableFileError(path=path, reason=reason) from error
 
 
 # Finding files.
@@ -350,21 +345,16 @@ def exists(path: str) -> bool:
     """
     if not is_path(path):
         return True
-    try:
+    with naming(path), suppress(FileNotFoundError, NotADirectoryError, ValueError):  # the last for a NUL in a name
         os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        if os.path.islink(path):
-            target = os.readlink(path)
-            reason = f"it is a link to {named(target)}, which is not there"
-            if "/annex/objects/" in target.replace(os.sep, "/"):
-                reason = f"its content is not here: run git annex get {os.path.basename(path)}"
-            raise UnreadableFileError(path=path, reason=reason) from None
-        return False
-    except ValueError:  # a name that no file can have
-        return False
-    except OSError as error:
-        raise unreadable(path, error) from error
-    return True
+        return True
+    if os.path.islink(path):
+        target = os.readlink(path)
+        reason = f"it is a link to {named(target)}, which is not there"
+        if "/annex/objects/" in target.replace(os.sep, "/"):
+            reason = f"its content is not here: run git annex get {os.path.basename(path)}"
+        raise UnreadableFileError(path=path, reason=reason)
+    return False
 
 
 def join(folder: str, path: str) -> str:

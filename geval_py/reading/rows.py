@@ -289,11 +289,9 @@ def _wide_lines(row: Row, header: list[str], kinds: list[str], rows: CsvRows) ->
     labels = header[first:]
     if len(header) == 1 and (separator := re.search("[;\t]", header[0])):
         raise row.error(f"the columns are separated by {quoted(separator[0])}; commas are wanted")
-    if {ID, LABEL} <= {*header}:
-        advice = f"`{ID},{LABEL},{P}` or `{ID},{LABEL},{LOG_P}` is wanted"
+    if {ID, LABEL} <= {*header} or not labels or not all(map(str.strip, labels[1:])):
+        advice = f"`{ID},{LABEL},{P}` or `{ID},{LABEL},{LOG_P}` is wanted, or a column for each label"
         raise row.error(f"the header is {quoted(','.join(header))}; {advice}")
-    if not labels or not all(map(str.strip, labels[1:])):
-        raise row.error(f"the header is `{ID},{LABEL},{P}`, or names a column for each label")
     if twice := [label for label, count in Counter(labels).items() if count > 1]:
         raise row.error(f"two columns are named {quoted(twice[0])}")
     keys = [f"column {quoted(label)}" for label in labels]

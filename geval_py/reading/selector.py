@@ -44,8 +44,7 @@ def read_selected(file: File, selector: str) -> Iterator[bytes]:
     """Yield the parts that a selector finds in a file of JSON lines, each as a line; raises UnreadableFileError."""
     keys = selector.split("/")
     try:
-        decoded = rows.json_rows(file, parse_float=_Number, parse_int=_Number, parse_constant=_refused)
-        for row, value in decoded:
+        for row, value in rows.json_rows(file, parse_float=_Number, parse_int=_Number, parse_constant=_refused):
             for place, key in enumerate(keys, 1):
                 if not isinstance(value, dict) or key not in value:
                     raise row.error(f"there is no {rows.quoted('/'.join(keys[:place]))}")

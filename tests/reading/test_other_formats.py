@@ -171,8 +171,8 @@ BAD_CSV = [
     ("id,a,b,a\n1,1,0,0\n", "row 1: two columns are named `a`"),
     ("id;a;b\n1;0.5;0.5\n", "row 1: the columns are separated by `;`; commas are wanted"),
     ("id\ta\n1\t0.5\n", "row 1: the columns are separated by `\\t`; commas are wanted"),
-    ("id,label,weight\n1,a,1\n", "row 1: the header is `id,label,weight`; `id,label,p` or `id,label,logprob` is wanted"),
-    ("label,id,p\na,1,1\n", "row 1: the header is `label,id,p`; `id,label,p` or `id,label,logprob` is wanted"),
+    ("id,label,weight\n1,a,1\n", "row 1: the header is `id,label,weight`; `id,label,p` or `id,label,logprob` is wanted, or a column for each label"),
+    ("label,id,p\na,1,1\n", "row 1: the header is `label,id,p`; `id,label,p` or `id,label,logprob` is wanted, or a column for each label"),
     ("gap_id,word,prob\n1,a,1\n2,a,1\n1,b,x\n", "row 4, column `prob`: `x` is not a number such as 0.5 or 1e-05"),
     ("ID,a,b\n2,1,0\n1,1,0\n2,1,0\n", "row 4: the id `2` is in row 2, too"),
     ("id,label,p\n1,a,nan\n", "row 2, column `p`: NaN is not a number"),
@@ -181,8 +181,8 @@ BAD_CSV = [
     ("id,a,b\n1,0.5,2\n", "row 2, `b`: 2.0 is not a probability, from 0 to 1"),
     ("id,a,b\n1,0.5\n", "row 2: 2 columns, but the header has 3"),
     ('id,a,b\n1,"0.5\n', "row 2: it is not CSV: unexpected end of data"),
-    ("\n1,2\n", "row 1: the header is `id,label,p`, or names a column for each label"),
-    ("id\n1\n", "row 1: the header is `id,label,p`, or names a column for each label"),
+    ("\n1,2\n", "row 1: the header is ``; `id,label,p` or `id,label,logprob` is wanted, or a column for each label"),
+    ("id\n1\n", "row 1: the header is `id`; `id,label,p` or `id,label,logprob` is wanted, or a column for each label"),
 ]  # fmt: skip
 
 
