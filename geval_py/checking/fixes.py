@@ -27,7 +27,6 @@ from geval_py.text import named
 DIFF_LINES = 1000
 FIXABLE = frozenset(rule.code for rule in RULES if rule.fixable)
 _ENTRY_END = rb"(:[-+.0-9eE]*[0-9])"
-UNCHANGED: frozenset[str] = frozenset()  # the codes of the rules applied: none
 
 
 def fix_line(
@@ -50,7 +49,7 @@ def fix_line(
     'a:0.3 b:0.3 c:0.3 :0.1'
     """
     if "\0" in text:
-        return text, UNCHANGED
+        return text, frozenset()
     read = text.replace("\r", "")
     tidy = re.sub("  +", " ", read).strip(" ") if "E112" in rules else read
     codes = {"W210"} if "W210" in rules and read != text else set()

@@ -12,13 +12,10 @@ from contextlib import suppress
 from itertools import chain, count, groupby, islice, takewhile
 from math import fsum, hypot, log
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from geval_py.errors import MalformedLineError
 from geval_py.scoring.kernel import backends
-
-if TYPE_CHECKING:
-    from geval_py.checking.rules import Place
 
 SAMPLED_LINES, SAMPLED_BYTES = 200, 1 << 18  # that are compared with answers
 MIN_LINES = 5  # of which most show something
@@ -36,13 +33,13 @@ MAX_LOSS, LOSS_OF_MISS = 20.0, 2.0  # nats; a greater loss counts as MAX_LOSS
 class Fault(NamedTuple):
     """What is wrong with the first lines: the code of the rule, a sentence, and the remedy if it is not the rule's.
 
-    ``places`` are those of lines; without them, the whole output is at fault.
+    ``places`` are the Places of lines; without them, the whole output is at fault.
     """
 
     code: str
     message: str
     fix: str = ""
-    places: Sequence[Place] = ()
+    places: Sequence[Any] = ()
 
 
 def judge_lines(texts: Sequence[bytes], answers: Sequence[bytes], items: int, bits: int | None) -> Fault:

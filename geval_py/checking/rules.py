@@ -449,16 +449,12 @@ class Report:
     command: str = COMMAND
 
     @property
-    def paths(self) -> list[str]:
-        """The files that were checked, and what else a problem is of."""
-        return list(dict.fromkeys([*self.files, *(problem.path for problem in self.problems)]))
-
-    @property
     def summary(self) -> str:
         """How many problems there are, in one line."""
+        paths = {*self.files, *(problem.path for problem in self.problems)}
         errors = sum(problem.rule.severity == "error" for problem in self.problems)
         counts = f"{counted(errors, 'error')}, {counted(len(self.problems) - errors, 'warning')}"
-        return f"{counts if self.problems else 'no problems'} in {counted(len(self.paths), 'file')}"
+        return f"{counts if self.problems else 'no problems'} in {counted(len(paths), 'file')}"
 
     def __repr__(self) -> str:
         shown = [

@@ -133,9 +133,6 @@ def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
     findings = LineFindings(block, max_places)
     losses, flags = backends.score_lines(block.outputs, block.expected, target.bits, block.first_line)
     kinds = Counter(flags)  # the number of lines with each combination of flags
-    present = 0
-    for kind in kinds:
-        present |= kind
     findings.begin(all_malformed=all(kind & kernel.MALFORMED for kind in kinds))
     for kind, count in kinds.items():
         if not kind & NO_CHOICE_OF_SCALE:
@@ -153,12 +150,12 @@ def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
             findings.add("E117", index, 1, findings.text(index).partition(" ")[0], message)
     if _SPACE.search(block.outputs):
         findings.counts["spaces"] = 1
-    suspicious = present & kernel.CONTROL  # lines that may have odd characters, or bytes that are not UTF-8
-    if present & kernel.NOT_ASCII and (
+    suspicious = kernel.CONTROL  # lines that may have odd characters, or bytes that are not UTF-8
+    if any(kind & kernel.NOT_ASCII for kind in kinds) and (
         not is_utf8(block.outputs) or any(pattern.search(block.outputs) for pattern in _ODD_BYTES)
     ):
         suspicious |= kernel.NOT_ASCII
-    for index in _with_flag(flags, suspicious) if suspicious else ():
+    for index in _with_flag(flags, suspicious):
         if not flags[index] & kernel.MALFORMED:
             if not is_utf8(findings.raw[index]):
                 findings.add("W212", index)
