@@ -61,14 +61,14 @@ COMMANDS = {
     "board site": Command("build the pages that are published", BOARDS),
     "board backup": Command("write a board as one archive", BOARDS),
     "board restore": Command("rebuild a board from such an archive", BOARDS),
-    "board serve": Command("serve the pages, and take uploads", SERVER),
-    "board work": Command("check and score what was uploaded to a server", SERVER),
-    "board invite": Command("print a link with which somebody signs in to a server", SERVER),
-    "board token": Command("print a token, with which a program submits", SERVER),
-    "board close": Command("close accounts of a server", SERVER),
-    "board disqualify": Command("withdraw all submissions of teams, and close their accounts", SERVER),
-    "board open": Command("open a closed account of a server again", SERVER),
-    "board team": Command("rename teams of a server, and move people", SERVER),
+    "board serve": Command("serve the pages, and take uploads", SERVER, "server"),
+    "board work": Command("check and score what was uploaded to a server", SERVER, "server"),
+    "board invite": Command("print a link with which somebody signs in to a server", SERVER, "accounts"),
+    "board token": Command("print a token, with which a program submits", SERVER, "accounts"),
+    "board close": Command("close accounts of a server", SERVER, "accounts"),
+    "board disqualify": Command("withdraw all submissions of teams, and close their accounts", SERVER, "accounts"),
+    "board open": Command("open a closed account of a server again", SERVER, "accounts"),
+    "board team": Command("rename teams of a server, and move people", SERVER, "accounts"),
     "calibration": Command("show whether an output is calibrated"),
     "challenge": Command("cut a challenge from texts, and find what it gives away", page="authoring"),
     "challenge make": Command("cut a challenge from texts"),
@@ -151,8 +151,21 @@ def unknown_subcommand(group: str, word: str | None = None) -> UsageError:
 # Parsers
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        """Write `-o FILE, --output FILE`, as Python did until 3.12."""
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return ", ".join(f"{name} {value}" for name in action.option_strings)
+
+
 class CommandParser(config.Parser):
     """The parser of a command."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(formatter_class=_HelpFormatter, **settings)
+        self.color = False  # Python 3.14 colours help on a terminal, to whose width its lines are fitted here
 
     def format_help(self) -> str:
         """Return the help, in lines of a terminal's width."""
