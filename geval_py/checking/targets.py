@@ -245,7 +245,7 @@ def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
             name = nearest(name, files.names_in(folder or os.curdir, "directory")) or ""
             close = name and os.path.join(folder, name)
     if reason:
-        advice = f"\n  did you mean `{visible(os.path.normpath(close))}`?" if close else ""
+        advice = f"\n  did you mean `{visible(os.path.normpath(close))}`?" if close not in ("", path) else ""
         raise UsageError(f"`{visible(path)}` is no challenge: {reason}{advice}")
     for test in tests:
         if sets and not os.path.isdir(os.path.join(path, test)):

@@ -440,8 +440,7 @@ UNREADABLE = {  # closed folder, its mode, words, status, what is said
     "a submission that is not entered": ("real", 0o444, "check real", 1, refused("real", "dev-0/")),
     "a test set named": ("real", 0o000, "check real -t dev-0", 1, refused("real", "real")),
     "a challenge": ("real", 0o000, "check pred.tsv --challenge real", 2, NO_CHALLENGE_READ),
-    "a challenge that is not entered": ("real", 0o444, "check pred.tsv --challenge real", 1,
-    f"Cannot read `real/train/expected.tsv`: {DENIED}"),
+    "a challenge that is not entered": ("real", 0o444, "check pred.tsv --challenge real", 2, f"{NO_CHALLENGE_READ}\n"),
     "a challenge's test set": (
         "real/dev-0", 0o000, "check pred.tsv --challenge real", 0, "it may belong to test-A or dev-0",
     ),
@@ -454,11 +453,11 @@ UNREADABLE = {  # closed folder, its mode, words, status, what is said
     ),
     "scoring, a folder that cannot be listed": (
         "real/test-A", 0o111, "--out-directory real -t test-A -o pred.tsv", 1,
-        f"No file with the expected results: `real/test-A/expected.tsv`\n  Cannot read `real/test-A`: {DENIED}",
+        f"geval: Cannot read `real/test-A`: {DENIED}",
     ),
     "scoring, a challenge that cannot be listed": (
         "real", 0o111, "--out-directory real -t dve-0 -o pred.tsv", 1,
-        f"No test subdirectory with the expected results: `real/dve-0`\n  Cannot read `{{folder}}/real`: {DENIED}",
+        f"geval: Cannot read `{{folder}}/real`: {DENIED}",
     ),
 }  # fmt: skip
 
