@@ -174,7 +174,7 @@ def connect_to_sqlite(path: str) -> sqlite3.Connection:
     try:
         for pragma in ("journal_mode = WAL", "foreign_keys = ON", "synchronous = FULL"):
             connection.execute(f"PRAGMA {pragma}")
-    except sqlite3.OperationalError:
+    except sqlite3.DatabaseError:
         connection.close()
         if not os.path.isfile(path):
             raise

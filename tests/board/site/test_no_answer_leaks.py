@@ -7,6 +7,7 @@ import sqlite3
 import sys
 import tarfile
 import zipfile
+from contextlib import closing
 
 import pytest
 from gazette import TEST, answers_of, hide_answers, letters, output, uploads, write
@@ -117,12 +118,12 @@ def unpacked(content):
                 yield member.name.encode()
                 yield from unpacked(archive.extractfile(member).read())
     elif content.startswith(b"SQLite format 3\x00"):
-        connection = sqlite3.connect(":memory:")
-        connection.deserialize(content)
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        for table in tables:
-            for row in connection.execute(f"SELECT * FROM {table}"):
-                yield from (part for value in row if isinstance(value, bytes) for part in unpacked(value))
+        with closing(sqlite3.connect(":memory:")) as connection:
+            connection.deserialize(content)
+            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            for table in tables:
+                for row in connection.execute(f"SELECT * FROM {table}"):
+                    yield from (part for value in row if isinstance(value, bytes) for part in unpacked(value))
 
 
 def published(story):
@@ -167,7 +168,7 @@ def test_canaries_are_found_where_they_are(told):
 def test_no_more_digits_are_shown_than_are_disclosed(told):
     """A score in four digits stands nowhere, be it that of the best entry or of one that was replaced."""
     story, board, _, _ = told
-    with sqlite3.connect(board / "board.sqlite") as connection:
+    with closing(sqlite3.connect(board / "board.sqlite")) as connection, connection:
         query = "SELECT DISTINCT score FROM evaluations WHERE test = 'test-A' AND score BETWEEN 2 AND 1000"
         written = {f"{score:.4g}".encode() for (score,) in connection.execute(query)}
     scores = {score for score in written if len(score) == len(b"2.718")}  # one that ends with 0 is written shorter
@@ -195,7 +196,7 @@ def site_of(folder, changed, disclosed):
 
 
 def scores_of(board):
-    with sqlite3.connect(board / "board.sqlite") as connection:
+    with closing(sqlite3.connect(board / "board.sqlite")) as connection, connection:
         return set(connection.execute("SELECT score FROM evaluations WHERE test = 'test-A'"))
 
 
