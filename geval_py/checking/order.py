@@ -116,11 +116,12 @@ def _repetition(rows: Sequence[tuple[bytes, bytes]]) -> str:
     are_batches = len(runs) > 2 and size >= MIN_BATCH and all(len(run) % size == 0 for run in runs[:-1])
     if are_batches and len({*runs[0]}) > 1:
         return f"every {size} lines have the same guess, as if the first of a batch was written for all"
+    most = 2 * len({text for text, _ in rows})  # as many lines have too few texts to be varied
     batches: dict[tuple[bytes, ...], int] = {}  # with their first places
     for start in range(len(rows) - MIN_BATCH + 1):
         batch = tuple(text for text, _ in rows[start : start + MIN_BATCH])
         before = batches.setdefault(batch, start)
-        pairs = zip(rows[before:start], rows[start:], strict=False)
+        pairs = zip(rows[before : min(start, before + most)], rows[start : start + most], strict=False)
         same = [*takewhile(lambda pair: pair[0][0] == pair[1][0], pairs)]
         is_whole = len(same) in (start - before, len(rows) - start) and 2 * len(same) > start - before
         is_varied = len(same) >= MIN_BATCH and 2 * len({text for (text, _), _ in same}) > len(same)
