@@ -9,7 +9,7 @@ import sys
 import termios
 
 import pytest
-from test_frozen_outputs import BAD, CHALLENGES, FROZEN, IN_EACH_FORMAT, shortened
+from test_frozen_outputs import BAD, CHALLENGES, FROZEN, WITH_FORMATS, shortened
 
 from geval_py.text import display_width
 
@@ -48,7 +48,7 @@ def test_screens(name, columns, folder):
     for terminal in (theirs_out, theirs_err):
         termios.tcsetwinsize(terminal, (24, columns))
     env = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR")}
-    words = [sys.executable, "-c", WITHOUT_BAR, *IN_EACH_FORMAT[name].split()]
+    words = [sys.executable, "-c", WITHOUT_BAR, *WITH_FORMATS[name].split()]
     with subprocess.Popen(words, cwd=folder, env=env, stdout=theirs_out, stderr=theirs_err) as process:
         os.close(theirs_out)
         os.close(theirs_err)
