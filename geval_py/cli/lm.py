@@ -28,14 +28,14 @@ from geval_py.cli.commands import (
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import Interval
 from geval_py.modelling import arpa, corpus, estimation, ngram_model, passages
-from geval_py.modelling.texts import TextBlock, blocks_of_files, prepared, text_blocks
+from geval_py.modelling.texts import TextBlock, blocks_of_files, prepared
 from geval_py.reading import compression, config, files, rewriting
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.schemes import TOKENIZERS
 from geval_py.reading.splits import TRAINING_SET
 from geval_py.tables import numbers
 from geval_py.tables.table import Column, Table, named_columns
-from geval_py.text import named
+from geval_py.text import named, visible
 
 if TYPE_CHECKING:
     from geval_py.modelling import word_search
@@ -62,9 +62,9 @@ TOKENIZER_HELP = f"split lines into tokens: {', '.join(TOKENIZERS)}"
 DISCOUNT = config.argument_type(
     config.matched(r"0*([0-2](\.[0-9]{1,9})?|3(\.0{1,9})?)", "a discount, a number from 0 to 3", float)
 )
-OF_KNESER_NEY = (
-    "prune", "vocabulary", "discount_fallback", "interpolate_unigrams", "vocab_pad", "exact_discounts",
-)  # fmt: skip
+THRESHOLD = config.argument_type(
+    config.matched("[0-9]{1,9}", "a whole number: write the text first, geval lm train TEXT --prune 0 0 1", int)
+)
 
 
 def _text_options(default: str) -> tuple[OptionAdder, ...]:
@@ -89,6 +89,8 @@ def _blocks(args: argparse.Namespace, default: str) -> Iterator[TextBlock]:
         blocks = corpus.item_blocks(data, (args.left, args.right))
     elif args.test_name or args.left or args.right:
         raise UsageError("-t, --left and --right go with --challenge")
+    elif not args.texts and sys.stdin.isatty():
+        raise UsageError("a text is missing\n  name its file, or - for standard input")
     else:
         blocks = _noted(blocks_of_files(args.texts or [files.STANDARD_INPUT]))
     return prepared(blocks, args.tokenizer)
@@ -125,8 +127,8 @@ another option or after the texts.
     ),
     option("--arpa", metavar="FILE", help="the model's file, compressed if it ends in .gz or .xz (default: stdout)"),
     option("--counts", choices=estimation.KINDS, help="use this estimate in place of Kneser-Ney smoothing"),
-    number_option(
-        "--prune", nargs="+", default=[],
+    option(
+        "--prune", nargs="+", type=THRESHOLD, default=[], metavar="N",
         help="remove n-grams that occur N times or less: a number per order, the last for all higher orders",
     ),
     option("--vocabulary", metavar="FILE", help="remove n-grams with a word that is not in this file"),
@@ -149,8 +151,6 @@ another option or after the texts.
 )  # fmt: skip
 def run_train(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
-    if not (args.texts or args.challenge) and sys.stdin.isatty():
-        raise UsageError("the text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa")
     if args.arpa is None and sys.stdout.isatty():
         raise UsageError("the file for the model is missing: --arpa FILE (-: standard output)")
     args.arpa = args.arpa or files.STANDARD_INPUT
@@ -186,11 +186,6 @@ def run_train(args: argparse.Namespace) -> None:
 
 def _estimation(args: argparse.Namespace) -> estimation.Estimation:
     """Return the settings of the estimation; raises UsageError for options that do not go together."""
-    values = vars(args)
-    useless = [name for name in OF_KNESER_NEY if values[name] not in (None, False, [])]
-    if args.counts and useless:
-        option = f"--{useless[0].replace('_', '-')}"
-        raise UsageError(f"{option} is for Kneser-Ney: leave it out, or --counts")
     if args.vocab_pad and args.interpolate_unigrams == "0":
         raise UsageError(
             "--vocab-pad is the number of words that share the probability that unigrams leave over,\n"
@@ -198,9 +193,9 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
         )
     vocabulary = None
     if args.vocabulary is not None:
-        lines = (line for _, _, block in text_blocks(args.vocabulary) for line in block.split(b"\n"))
+        lines = (block.replace(b"\n", b" ") for _, _, block in blocks_of_files([args.vocabulary]))
         vocabulary = {word for line in lines for word in corpus.split_as_lmplz(line)}
-    return estimation.Estimation(
+    how = estimation.Estimation(
         order=args.order,
         prune=tuple(args.prune),
         vocabulary=vocabulary,
@@ -209,6 +204,9 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
         vocabulary_size=args.vocab_pad or 0,
         exact_discounts=args.exact_discounts,
     )
+    if args.counts and how != estimation.Estimation(args.order):
+        raise UsageError("plain counts take no options of Kneser-Ney: leave out --counts, or these")
+    return how
 
 
 @command(
@@ -242,15 +240,13 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
 )  # fmt: skip
 def run_perplexity(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
-    if not (args.texts or args.challenge) and sys.stdin.isatty():
-        raise UsageError("a text is missing\n  for example geval lm perplexity text.arpa other.txt")
     if args.bootstrap is None and args.seed is not None:
         raise UsageError("--seed goes with --bootstrap")
     if args.sentences and (args.bootstrap is not None or args.format != "text"):
         raise UsageError("--sentences has neither intervals nor another format")
     blocks = _blocks(args, config.DEFAULT_TEST)
     resampled: Callable[..., Sequence[Interval]]
-    model = _opened(args.model)
+    model = _opened(args.model, args.texts)
     if not isinstance(model, ngram_model.NgramModel):
         if not args.marks:
             raise UsageError("--no-sentence-marks is for n-gram models")
@@ -306,7 +302,9 @@ def run_surprisal(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     lines = (line for _, _, block in blocks_of_files([args.text]) for line in block[:-1].split(b"\n"))
     ahead, behind = tee(lines)
-    surprisals = _opened(args.model).text_surprisals(line.decode(errors="surrogateescape") for line in ahead)
+    surprisals = _opened(args.model, [args.text]).text_surprisals(
+        line.decode(errors="surrogateescape") for line in ahead
+    )
     rows = (
         (number, position, word.decode(errors="replace"), bits)
         for number, (line, values) in enumerate(zip(behind, surprisals, strict=True), 1)
@@ -327,12 +325,14 @@ def run_surprisal(args: argparse.Namespace) -> None:
     terminal.show(ngram_model.WordListing(columns, rows), args)
 
 
-def _opened(name: str) -> ngram_model.NgramModel | word_search.WordSearch:
+def _opened(name: str, texts: Sequence[str]) -> ngram_model.NgramModel | word_search.WordSearch:
     """Load n-grams, and note what they lack, or open another language model by its address, as for geval predict."""
     if re.match("(chat|gguf|hf|openai):", name) and not os.path.exists(name):
         from geval_py.modelling import predicting, word_search  # which n-grams can do without
 
         return word_search.WordSearch(predicting.language_model(name), 1)
+    if texts and ".arpa" in texts[0] and ".arpa" not in name:
+        raise UsageError(f"the model comes before the text\n  write {visible(f'{texts[0]} {name}')}")
     model = ngram_model.NgramModel.load(name)
     if b"<unk>" in model.model.missing:
         terminal.note(f"{named(name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM")

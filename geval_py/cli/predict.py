@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from geval_py.cli import terminal
@@ -32,6 +33,7 @@ from geval_py.modelling.word_search import WordSearch
 from geval_py.reading import config, items, rewriting, splits
 from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.reading.items import find_contexts
+from geval_py.reading.lines import sha256_of
 from geval_py.reading.outputs import MODEL_ENDING
 from geval_py.scoring.writing import write_output
 from geval_py.tables.numbers import counted, fixed
@@ -43,6 +45,7 @@ SAMPLE = 20  # items that --estimate does
 WITHOUT_EFFECT = ("parallel", "wait", "threads", "device")  # options that change no line
 HEADERS = ("out_directory", "expected_directory", "in_header", "out_header")
 NOTES = "Or a baseline, as in geval baseline. The key of a server is taken from GEVAL_API_KEY or OPENAI_API_KEY."
+ORDER = number_option("--order", default=gap_models.ORDER, help=f"words of the n-grams (default: {gap_models.ORDER})")
 WORDS = number_option(
     "--words", default=baselines.TOP, metavar="K",
     help=f"the number of words per line, the likeliest first (default: {baselines.TOP}; 0, for baselines: all)",
@@ -72,12 +75,13 @@ def _listed(*, learning: bool) -> str:
     table_options("test_name", *HEADERS),
     *CONTEXTS,
     WORDS,
+    ORDER,
     FORCE,
     before=f"models:\n{_listed(learning=True)}\n\n",
 )  # fmt: skip
 def run_baseline(args: argparse.Namespace) -> None:
     """Run ``geval baseline``, which is ``geval predict --model MODEL``; raises GevalError."""
-    _write(args, predicting.Options(args.words), name="", limit=None)
+    _write(args, predicting.Options(args.words, order=args.order), name="", limit=None)
 
 
 @command(
@@ -91,7 +95,7 @@ def run_baseline(args: argparse.Namespace) -> None:
 
 A run that is stopped, or killed, goes on where it was when it is started again.
 """,
-    option("--model", required=True, metavar="ADDRESS", help="the language model; see below"),
+    option("--model", metavar="ADDRESS", help="the language model; see below"),
     table_options("test_name"),
     option(
         "-o", "--out-file", dest="name", default="", metavar="NAME",
@@ -101,6 +105,7 @@ A run that is stopped, or killed, goes on where it was when it is started again.
     table_options(*HEADERS),
     *CONTEXTS,
     WORDS,
+    ORDER,
     number_option(
         "--right-tokens", default=0, metavar="M",
         help="also score words by M tokens of the right context (default: 0; 10 are enough)",
@@ -134,6 +139,8 @@ A run that is stopped, or killed, goes on where it was when it is started again.
 )  # fmt: skip
 def run_predict(args: argparse.Namespace) -> None:
     """Run ``geval predict``; raises GevalError."""
+    if args.model is None:
+        raise UsageError("the model is missing\n  for example geval predict --model hf:gpt2 -t dev-0")
     values = {field: getattr(args, field) for field in predicting.Options._fields}
     if args.template:
         blocks = blocks_of_files([args.template])
@@ -170,7 +177,9 @@ def _write(
             server = opened if isinstance(opened, Server) else None
             method = getattr(model, "method", None)
             if train is not None and has_train:
-                baseline = predicting.trained(model, _training_items(train, contexts), options.candidates)
+                of_inputs = isinstance(model, baselines.DocumentModel)
+                learnt = _gaps(test, contexts) if of_inputs else _training_items(train, contexts)
+                baseline = predicting.trained(model, learnt, options.candidates)
             if not kind.learns:
                 _note_faults(model, next(_gaps(test, contexts)))
             rest = islice(_gaps(test, contexts), first, None if limit is None else first + limit)
@@ -189,8 +198,7 @@ def _write(
             write_output(output, done)
             if not kind.learns:
                 with rewriting.written_whole(output.removesuffix(".tsv") + MODEL_ENDING) as file:
-                    made_by = {} if method is None else {"method": method}
-                    file.write(json.dumps(described | made_by, indent=2).encode() + b"\n")
+                    file.write(json.dumps(described | {"method": method}, indent=2).encode() + b"\n")
             os.unlink(path)
     if len(done) < size:
         if estimate:
@@ -236,17 +244,19 @@ def _described(
     args: argparse.Namespace, train: DataSet | None, test: DataSet, options: predicting.Options
 ) -> dict[str, Any]:
     """Return what decides about each line."""
-    kind, _, place = args.model.partition(":")
-    files = {
-        "model_file": [None if kind in ("openai", "chat") else place],
+    _, _, place = args.model.partition(":")
+    paths = [Path(place), *Path(place).glob("*")] if place else []
+    stored = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(paths) if path.is_file()]
+    files: dict[str, list[Any]] = {
+        "model_file": [str(stored)],
         "test_set": [test.input],
         "training_set": [] if train is None else [train.input, train.expected],
     }
     ways = {name: value for name, value in options._asdict().items() if name not in WITHOUT_EFFECT}
     described = {"version": __version__, "model": args.model, **ways, "contexts": [args.left, args.right]}
     return described | {
-        name + predicting.DIGESTS: [gap_models.digest_of(path) for path in paths if path and os.path.exists(path)]
-        for name, paths in files.items()
+        name + predicting.DIGESTS: [sha256_of(content) for content in contents if content]
+        for name, contents in files.items()
     }
 
 
@@ -305,7 +315,8 @@ def _file_name(name: str, address: str, options: predicting.Options) -> str:
     figures = {"k": options.words, "right": options.right_tokens, "candidates": options.candidates}
     shown = "".join(f",{key}={value}" for key, value in figures.items() if value)
     if predicting.MODELS[kind].learns:
-        model, shown = f"{kind}-{model}" if place else kind, ""
+        model = f"{kind}-{model}" if place else kind
+        shown = f",order={options.order}" * (options.order != gap_models.ORDER)
     else:
         model = re.sub("[.](gguf|arpa|bin)$", "", model)
     return f"out-model={re.sub(r'[^A-Za-z0-9_.-]', '-', model)}{shown}.tsv"

@@ -41,6 +41,10 @@ SYNONYMS = {
         "--worst-features": "features worst",
     }.items()
     for name in names.split()
+} | {
+    "-m": "--model",
+    "-S": "--arpa FILE, without -S: a model is trained in memory",
+    "--text": "--arpa FILE TEXT",
 }
 PLAIN = "geval, without a command"
 # Names of commands in other tools, and words of people who look for one, by what to write here.

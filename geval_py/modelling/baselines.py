@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-import numpy as np
-
-from geval_py.errors import UsageError
 from geval_py.modelling import corpus, gap_models
 from geval_py.modelling.arpa import read_arpa
 from geval_py.modelling.ngram_model import NgramModel
@@ -19,7 +17,6 @@ TOP = 300
 DEFAULT = "ngram-both"
 MARKS = frozenset(mark.decode() for mark in corpus.MARKS)
 MIN_REST = 1e-4  # of a line of a language model
-_Learnt = TypeVar("_Learnt")
 
 
 class WordModel(Protocol):
@@ -67,19 +64,42 @@ class ShareModel:
 
     def words(self, _left: str, _right: str, _candidates: Sequence[str] = ()) -> Mapping[str, float]:
         """Return the same words for each gap."""
-        return _trained(self._shares)
+        return gap_models.trained(self._shares)
+
+
+class DocumentModel:
+    """The words of a gap's document, by their share of all its inputs; those of the gap's own input count half.
+
+    The rest has as much weight as one more of each word (Witten and Bell, 1991, https://doi.org/10.1109/18.87000).
+    """
+
+    def __init__(self, top: int) -> None:
+        self._top, self._counts = top, dict[tuple[str, str], Counter[bytes]]()
+
+    def fit(self, items: Iterable[Item]) -> None:
+        """Count the words of each document in the inputs of the items to predict."""
+        documents = defaultdict[str, Counter[bytes]](Counter)
+        for item in items:
+            left, right, document = corpus.gap_of(item)
+            documents[document].update(corpus.words_in(f"{left} {right}"))
+            self._counts[left, right] = documents[document]
+
+    def words(self, left: str, right: str, _candidates: Sequence[str] = ()) -> dict[str, float]:
+        """Return the likeliest words of the document."""
+        window = Counter(corpus.words_in(f"{left} {right}"))
+        counts = self._counts.get((left, right), window)
+        weights = {word.decode(errors="replace"): count - window[word] / 2 for word, count in counts.items()}
+        total = sum(weights.values()) + len(weights)
+        return likeliest({word: weight / total for word, weight in weights.items()}, self._top or len(weights))
 
 
 def unigram_shares(items: Iterable[Item]) -> dict[bytes, float]:
     """Return the words' shares of the items' texts, the greatest first, less that of the words that occur once."""
-    text = corpus.corpus_of([("", 1, corpus.texts_of(items))], skip_symbols=True)
-    counts = np.bincount(text.tokens, minlength=len(text.words))[len(MARKS) :]
-    total, rest = max(1, counts.sum()), max(1, np.count_nonzero(counts == 1))
-    order = np.argsort(-counts, kind="stable")
-    shares = counts[order] / total * (1 - rest / total)
-    return {
-        text.words[word]: share for word, share in zip((order + len(MARKS)).tolist(), shares.tolist(), strict=True)
-    }
+    lines = corpus.lines_of(corpus.texts_of(items))
+    counts = Counter(word for line in lines for word in corpus.split_as_lmplz(line))
+    total, once = counts.total(), sum(count == 1 for count in counts.values())
+    rest = max(1, once) / max(1, total)
+    return {word: count / total * (1 - rest) for word, count in counts.most_common()}
 
 
 class FrequentWordScorer:
@@ -98,11 +118,11 @@ class FrequentWordScorer:
 
     def words(self, left: str, right: str, _candidates: Sequence[str] = ()) -> dict[str, float]:
         """Return the words of train, the likeliest first."""
-        frequent, reach = _trained(self._shares), self._model.order - 1
+        frequent, reach = gap_models.trained(self._shares), self._model.order - 1
         before, after = corpus.words_in(left)[-reach:] if reach else [], corpus.words_in(right)[:reach]
         text = b"".join(b" ".join([*before, word, *after]) + b"\n" for word in frequent)
-        logs, _, lengths = self._model.scores(text, bos=False, eos=False)
-        in_words = logs.reshape(len(frequent), int(lengths[0]))[:, len(before) :].sum(axis=1)
+        logs, _, _ = self._model.scores(text, bos=False, eos=False)
+        in_words = logs.reshape(len(frequent), -1)[:, len(before) :].sum(axis=1)
         shares = 10.0 ** (in_words - in_words.max())
         shares *= sum(frequent.values()) / shares.sum()
         pairs = zip(frequent, shares.tolist(), strict=True)
@@ -120,14 +140,7 @@ class NextWordModel:
 
     def words(self, left: str, _right: str, _candidates: Sequence[str] = ()) -> dict[str, float]:
         """Return the likeliest next words."""
-        before = [word.decode(errors="replace") for word in corpus.words_in(left)]
-        shares = self._model.next_words(before, self._count + len(MARKS))
+        shares = self._model.next_words(left, self._count + len(MARKS))
         goes_on = max(MIN_REST, 1 - shares.get("</s>", 0.0))
         words = [word for word in shares if word not in MARKS and is_listable(word)]
         return leaving_a_rest({word: shares[word] / goes_on for word in words[: self._count]})
-
-
-def _trained(learnt: _Learnt | None) -> _Learnt:
-    if learnt is None:
-        raise UsageError(gap_models.UNTRAINED)
-    return learnt

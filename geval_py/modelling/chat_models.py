@@ -17,7 +17,7 @@ from typing import Any
 
 from geval_py.errors import UsageError
 from geval_py.modelling.baselines import leaving_a_rest, likeliest
-from geval_py.modelling.served_models import SPECIAL, WAIT, RefusedError, Server, token_text
+from geval_py.modelling.served_models import OPENING, SPECIAL, WAIT, RefusedError, Server, is_mark, token_text
 from geval_py.modelling.word_search import PARTIAL, learnt_answers
 from geval_py.reading.items import Item
 from geval_py.reading.wordprobs import is_listable
@@ -31,7 +31,6 @@ One word is missing from this text. The mark [...] stands in its place.
 
 Answer with the missing word alone, in the form in which it stands in the text.
 """
-OPENING = "Write the word Harbor, and nothing else."  # the token behind a whole word is the end mark
 ALTERNATIVES = (100, 20, 5)  # next tokens to ask for: 20 is OpenAI's limit
 SAMPLES = 20  # answers of a server without alternatives
 MAX_TOKENS = 16  # of an answer
@@ -198,7 +197,7 @@ def _end_mark(tokens: Sequence[dict[str, Any]]) -> str | None:
     for token in tokens:
         if before.strip(f"{QUOTES} .").lower() == "harbor":
             mark = str(max(token["top_logprobs"], key=lambda entry: float(entry["logprob"]))["token"])
-            if not mark or (len(mark) > 2 and not mark[0].isalnum() and not mark[0].isspace()):
+            if not mark or is_mark(mark):
                 return mark
         before += token["token"]
     return None

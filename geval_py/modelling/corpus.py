@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain, count, pairwise, repeat
+from operator import eq
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ Sentence = list[bytes]
 SHARED = 5  # words in a row
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of runs of words: an odd number without a pattern
 OVERLAPPING = 0.05  # of all windows, above which windows are joined
+USUAL_COLUMNS = ("1", LEFT_NAMES[0], RIGHT_NAMES[0])
 _usual_contexts = lru_cache(find_contexts)  # of each item
 
 
@@ -61,17 +63,13 @@ def with_contexts(items: Iterable[Item], contexts: tuple[str, str]) -> Iterator[
     if not any(contexts):
         yield from items
         return
-    columns = None
+    columns: tuple[str, ...] = ()
     for item in items:
         columns = columns or find_contexts(list(item.columns), *contexts)
         first = next(iter(item.columns), "")
-        values = {} if first in columns else {"1": item.columns.get(first, "")}
-        pairs = zip((LEFT_NAMES[0], RIGHT_NAMES[0]), columns, strict=True)
-        yield Item(
-            item.line,
-            values | {name: item.columns.get(column, "") for name, column in pairs if column},
-            item.expected,
-        )
+        names = ("" if first in columns else first, *columns)
+        values = (item.columns.get(name, "") for name in names)
+        yield Item(item.line, dict(zip(USUAL_COLUMNS, values, strict=True)), item.expected)
 
 
 def item_blocks(data: DataSet, contexts: tuple[str, str]) -> Iterator[TextBlock]:
@@ -143,10 +141,10 @@ def join_windows(ids: Ids, lengths: Longs, documents: Longs, words: Sequence[byt
 
     tokens = [*map(words.__getitem__, ids.tolist())]
     windows = [tokens[start:stop] for start, stop in pairwise(bounds.tolist())]
-    parents, shifts = list(range(size)), [0] * size  # an earlier window of the text, and how far each is behind that
+    parents, shifts = list(range(size)), [0] * size  # another window of the text, and how far each is behind that
 
     def place_of(number: int) -> tuple[int, int]:
-        """Return the first window of the text that a window is in, and how far it is behind that."""
+        """Return the window that a text is known by, and how far another is behind that."""
         shift = 0
         while (parent := parents[number]) != number:
             shifts[number] += shifts[parent]
@@ -157,11 +155,8 @@ def join_windows(ids: Ids, lengths: Longs, documents: Longs, words: Sequence[byt
     for number, other, shift in sorted(pairs, key=lambda pair: (abs(pair[2]), pair)):  # large overlaps first
         (text, place), (other_text, other_place) = place_of(number), place_of(other)
         ours, theirs = windows[number][max(0, -shift) :], windows[other][max(0, shift) :]
-        common = min(len(ours), len(theirs))
-        if text != other_text and ours[:common] == theirs[:common]:
-            ahead = place - other_place - shift
-            parent, child = sorted((text, other_text))
-            parents[child], shifts[child] = parent, ahead if child == other_text else -ahead
+        if text != other_text and all(map(eq, ours, theirs)):
+            parents[text], shifts[text] = other_text, other_place + shift - place
 
     texts: list[Sentence] = [[]]
     last, start = -1, 0  # of the last text: its first window, and how far it begins behind that

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +33,7 @@ FALLBACK = (0.5, 1.0, 1.5)
 MAX_ORDER = 100
 ADD_ONE, MAXIMUM_LIKELIHOOD = "add-one", "maximum-likelihood"
 KINDS = (ADD_ONE, MAXIMUM_LIKELIHOOD)
+CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of memory
 TOKEN_BYTES, ORDER_BYTES = 60, 12  # of memory for a token of the text, and for each order; measured
 
 
@@ -72,10 +75,6 @@ class Estimation:
                     f"the discount {discount:g} of n-grams with the count {count} is more than {count}\n"
                     "  --discount-fallback takes up to 3 numbers, each at most 1, 2 and 3; the last one is repeated"
                 )
-
-    def threshold(self, length: int) -> int:
-        """Return the count up to which n-grams of a length are removed."""
-        return self.prune[min(length, len(self.prune)) - 1] if self.prune else 0
 
 
 class Discounts(NamedTuple):
@@ -122,7 +121,7 @@ def estimate(corpus: Corpus, how: Estimation) -> Estimated:
     S(h) is the sum of a(h w) over all w. D takes the whole of a pruned n-gram's count. The back-off of h is gamma(h).
     Raises ModelError if the text allows no discounts, and UsageError if it needs more memory than there is.
     """
-    words, levels = corpus.words, count_levels(corpus, how.order)
+    words, levels, thresholds = corpus.words, count_levels(corpus, how.order), how.prune or (0,)
     sizes = tuple(map(len, levels))
     in_vocabulary = np.ones(len(words), np.bool_)
     if how.vocabulary is not None:
@@ -135,10 +134,12 @@ def estimate(corpus: Corpus, how: Estimation) -> Estimated:
     for length in range(1, how.order + 1):
         level, *levels = levels
         contexts, counts = level.contexts, level.counts
+
         adjusted: Ids | Longs = counts
         if levels:
             adjusted = np.bincount(levels[0].suffixes, minlength=len(level))  # different words in front
             adjusted[level.from_start] = counts[level.from_start]
+
         if length > 1:
             rows = np.flatnonzero(level.suffixes == last)
             last = int(rows[-1]) if len(rows) and not level.from_start[rows[-1]] else -1
@@ -147,14 +148,17 @@ def estimate(corpus: Corpus, how: Estimation) -> Estimated:
             number[min(adjusted[last], 5)] -= 1
             number[min(counts[last], 5)] += 1
         discounts.append(_find_discounts(number[:5].tolist(), length, how, corpus.name))
-        kept = kept[contexts] & in_vocabulary[level.words] & (counts > how.threshold(length))
+
+        kept = kept[contexts] & in_vocabulary[level.words] & (counts > thresholds[min(length, len(thresholds)) - 1])
         if length == 1:
             kept[: len(MARKS)] = True
         flags.append(kept)
+
         taken = np.where(kept, np.array((0.0, *discounts[-1].amounts))[np.minimum(adjusted, 3)], adjusted)
         sums = np.bincount(contexts, weights=adjusted, minlength=len(probabilities))
         left = np.bincount(contexts, weights=taken, minlength=len(probabilities))
         left[sums == 0] = sums[sums == 0] = 1.0  # nothing is behind the context, or nothing that counts
+
         own, gamma = (adjusted - taken) / sums[contexts], left / sums
         if length == 1:
             share = gamma[0]
@@ -173,22 +177,17 @@ def estimate(corpus: Corpus, how: Estimation) -> Estimated:
 
 
 def _pruned(corpus: Corpus, ngrams: Sequence[Ngrams], kept: Sequence[Flags]) -> BackoffModel:
-    """Return a model of the n-grams that are kept."""
+    """Return a model of the n-grams that are kept, whose rows and words are numbered anew."""
     texts = [corpus.words[number] for number in np.flatnonzero(kept[0]).tolist()]
     if not all(map(np.all, kept)):
-        words, rows = _renumbered(kept[0]), np.zeros(1, np.int32)
+        words, rows = np.cumsum(kept[0], dtype=np.int32) - 1, np.zeros(1, np.int32)
         levels = []
         for level, flags in zip(ngrams, kept, strict=True):
             columns = rows[level.contexts[flags]], words[level.words[flags]]
             levels.append(Ngrams(*columns, level.log_probabilities[flags], level.log_backoffs[flags]))
-            rows = _renumbered(flags)
+            rows = np.cumsum(flags, dtype=np.int32) - 1
         ngrams = levels
     return BackoffModel(words=texts, levels=tuple(ngrams), name=corpus.name, missing=corpus.missing)
-
-
-def _renumbered(kept: Flags) -> Ids:
-    """Return the new number of each row, which counts only rows that are kept."""
-    return np.cumsum(kept, dtype=np.int32) - np.int32(1)
 
 
 def _find_discounts(number: Sequence[int], length: int, how: Estimation, path: str) -> Discounts:
@@ -274,6 +273,9 @@ def count_levels(corpus: Corpus, order: int) -> list[Level]:
     tokens, size = corpus.tokens, len(corpus.words)
     needed = len(tokens) * (TOKEN_BYTES + ORDER_BYTES * order)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else needed
+    for path in CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):  # there is none, or it is "max"
+            memory = min(memory, int(Path(path).read_text()))
     if needed > memory:
         amounts = f"{needed / 1e9:.1f} GB of memory for {len(tokens):,} tokens, and there are {memory / 1e9:.1f} GB"
         advice = f"KenLM's lmplz trains on disk: lmplz -o {order} <text.txt >text.arpa"

@@ -14,20 +14,17 @@ score: the result is exact, and the time does not depend on the size of the voca
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Sequence
-from hashlib import file_digest, sha256
+from typing import TypeVar
 
 import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.modelling import backoff, corpus, estimation
-from geval_py.reading import files
 from geval_py.reading.items import Item
 
 ORDER = 4
-MAX_DIGESTED = 100_000_000  # bytes: the weights of a model may be gigabytes
-UNTRAINED = "the model has learnt nothing yet: call fit first"
+_Learnt = TypeVar("_Learnt")
 
 
 class NgramGapModel:
@@ -40,11 +37,7 @@ class NgramGapModel:
 
     def fit(self, items: Iterable[Item]) -> None:
         """Train the models on the texts of the items, in which windows are joined."""
-        self.learn(corpus.texts_of(items))
-
-    def learn(self, lines: bytes) -> None:
-        """Train the models on lines of text (at least one)."""
-        text = corpus.corpus_of([("", 1, lines)], skip_symbols=True)
+        text = corpus.corpus_of([("", 1, corpus.texts_of(items))], skip_symbols=True)
         swapped = np.arange(len(text.words), dtype=np.int32)
         swapped[[corpus.START, corpus.END]] = corpus.END, corpus.START
         backward = text._replace(tokens=swapped[text.tokens[::-1]])
@@ -68,10 +61,9 @@ class NgramGapModel:
 
     def words(self, left: str, right: str, _candidates: Sequence[str] = ()) -> dict[str, float]:
         """Return the likeliest words, these first; raises UsageError if the model was not trained."""
-        if not self.sides:
-            raise UsageError(UNTRAINED)
+        sides = trained(self.sides or None)
         contexts = corpus.words_in(left), corpus.words_in(right)[: self._order - 1][::-1]
-        seen = [side.followers(context) for side, context in zip(self.sides, contexts, strict=False)]
+        seen = [side.followers(context) for side, context in zip(sides, contexts, strict=False)]
         new = []
         for of_side in seen:
             new.append(of_side.words[~self._taken[of_side.words]])
@@ -81,7 +73,7 @@ class NgramGapModel:
         self._taken[named] = False
         self._places[candidates] = np.arange(len(candidates))
         scores = self._weights[candidates]
-        for side, of_side in zip(self.sides, seen, strict=True):
+        for side, of_side in zip(sides, seen, strict=True):
             shares = side.levels[0].probabilities[candidates] * of_side.scale
             shares[self._places[of_side.words]] = of_side.probabilities
             scores = scores * shares
@@ -92,17 +84,12 @@ class NgramGapModel:
         probabilities = scores / total
         chosen = backoff.most_probable(candidates, probabilities, self._top or len(candidates))
         chosen = chosen[probabilities[chosen] > 0]
-        words = self.sides[0].texts[candidates[chosen]]
+        words = sides[0].texts[candidates[chosen]]
         return dict(zip(words.tolist(), probabilities[chosen].tolist(), strict=True))
 
 
-def digest_of(path: str | os.PathLike[str]) -> str:
-    """Return a digest of a file as it is stored, or of the files in a folder; of a large file its size and time."""
-    if os.path.isdir(path):
-        inside = [digest_of(os.path.join(path, name)) for name in sorted(os.listdir(path))]
-        return sha256("".join(inside).encode()).hexdigest()
-    with files.naming(os.fspath(path)), open(path, "rb") as file:
-        status = os.stat(file.fileno())
-        if status.st_size > MAX_DIGESTED:
-            return f"{status.st_size} bytes, {status.st_mtime_ns}"
-        return file_digest(file, "sha256").hexdigest()
+def trained(learnt: _Learnt | None) -> _Learnt:
+    """Return what a model has learnt; raises UsageError if that is None."""
+    if learnt is None:
+        raise UsageError("the model has learnt nothing yet: call fit first")
+    return learnt

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import os
-from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
@@ -208,8 +207,8 @@ class NgramModel:
 
     def score(self, words: str | Iterable[str], bos: bool = True, eos: bool = True) -> float:
         """Return the log10 probability of a sentence, as KenLM's ``Model.score`` does."""
-        packed, _, _ = self.model.packed_scores(line_of(words), bos, eos)
-        return reduce(add, array("d", packed), 0.0)
+        logs, _, _ = self.model.scores(line_of(words), bos=bos, eos=eos)
+        return reduce(add, logs.tolist(), 0.0)
 
     def surprisals(self, words: str | Iterable[str], bos: bool | None = None, eos: bool = False) -> list[float]:
         """Return the surprisal of each word in bits, -log2 of its probability; inf if that is 0.

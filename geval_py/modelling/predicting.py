@@ -44,7 +44,8 @@ class Options(NamedTuple):
     """How a model is opened and asked.
 
     It lists so many ``words`` on a line. So many tokens of the right context judge the likeliest words, too, and so
-    many ``candidates`` of the baseline ngram-both are tried. ``parallel`` requests are sent at once to a server. It
+    many ``candidates`` of the baseline ngram-both are tried. N-grams have ``order`` words.
+    ``parallel`` requests are sent at once to a server. It
     may ask to ``wait`` so many seconds; ``threads`` are llama.cpp's, by default one a core; ``dtype`` and ``device``
     are transformers'. A chat model is asked by a ``template`` and, if ``answers`` are to be counted, so many times.
     """
@@ -52,6 +53,7 @@ class Options(NamedTuple):
     words: int = baselines.TOP
     right_tokens: int = 0
     candidates: int = 0
+    order: int = gap_models.ORDER
     parallel: int = 4
     wait: int = served_models.WAIT
     threads: int | None = None
@@ -106,13 +108,19 @@ MODELS = {
         "unigram", "the words of train, with their relative frequencies",
         lambda _, options: baselines.ShareModel(options.words, "unigram"), learns=True,
     ),
+    "document": Model(
+        "document", "the words of the document in the test set's inputs, to be mixed with another output",
+        lambda _, options: baselines.DocumentModel(options.words), contexts=2, learns=True,
+    ),
     "ngram": Model(
-        "ngram", "words predicted from the left context by 4-grams",
-        lambda _, options: gap_models.NgramGapModel(options.words, sides=1), learns=True,
+        "ngram", "words predicted from the left context by n-grams",
+        lambda _, options: gap_models.NgramGapModel(options.words, sides=1, order=options.order), ("order",),
+        learns=True,
     ),
     "ngram-both": Model(
-        "ngram-both", "words predicted from both contexts by 4-grams",
-        lambda _, options: gap_models.NgramGapModel(options.words, sides=2), contexts=2, learns=True,
+        "ngram-both", "words predicted from both contexts by n-grams",
+        lambda _, options: gap_models.NgramGapModel(options.words, sides=2, order=options.order), ("order",),
+        contexts=2, learns=True,
     ),
     "kenlm": Model(
         "kenlm:FILE", "the most frequent words of train, scored by an ARPA file",
@@ -161,11 +169,9 @@ def kind_of(address: str) -> Model:
     else:
         likely = "chat:http://localhost:11434/v1#" if ":" in address else "hf:"  # Ollama's models are NAME:TAG
         near = suggestion(kind, MODELS, "{}") or f"did you mean `{likely}{visible(address)}`? "
-        near = "" if model else near
-        advice = f"{near}a model is {', '.join(ADDRESSES)}"
-    if model:
-        raise UsageError(f"`{visible(address)}` names no model\n  {advice}")
-    raise UsageError(f"there is no model `{visible(address)}`\n  {advice}")
+        advice = f"{'' if model else near}a model is {', '.join(ADDRESSES)}"
+    fault = f"`{visible(address)}` names no model" if model else f"there is no model `{visible(address)}`"
+    raise UsageError(f"{fault}\n  {advice}")
 
 
 def open_model(address: str, options: Options = DEFAULTS) -> baselines.WordModel:
@@ -234,6 +240,8 @@ def predict(
     missing = [name for name in ("fit", "words")[train is None :] if not hasattr(model, name)]
     if missing:
         raise ModelError(message=f"{type(model).__name__} is no WordModel: it lacks {', '.join(missing)}")
+    if isinstance(model, baselines.DocumentModel):
+        train = items = list(items)
     baseline = None if train is None else trained(model, train, candidates)
     return lines_of(model, items, baseline, is_users=is_users)
 

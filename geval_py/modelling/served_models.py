@@ -19,7 +19,8 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -43,7 +44,9 @@ NO_ECHO = (
     "does not tell the probability of a prompt (echo)\n"
     "  it can be asked for words by the left context alone: no --right-tokens, and no --candidates"
 )
-SPECIAL = re.compile(rb"</?(s|bos|eos|pad|unk)>|<\|.*\|>|\[(SEP|CLS|PAD|UNK)\]")
+SPECIAL = re.compile(rb"<[^<>\s]+>|\[/?[A-Z_]+\]")  # a text in brackets is a mark, and in no word
+OPENING = "Write the word Harbor, and nothing else."
+NO_LOGPROBS = "\n  without the probabilities of tokens (logprobs), chat:URL#MODEL counts answers"
 EMPTY = "\n"  # in the place of an empty prompt, which servers refuse
 BUSY = {408, 409, 425, 429, *range(500, 505), *range(520, 530)}  # statuses of answers that may be different later
 QUOTA = "insufficient_quota"  # which no waiting mends
@@ -75,67 +78,66 @@ class Server:
         self._renamed: dict[str, str] = {}  # fields that the server refused
         self.requests, self.usage = 0, 0  # that were answered, and the tokens that the server counted
 
-    def ask(
-        self, requests: Sequence[dict[str, Any]], read: Callable[[Any], _Read], what: str, tries: int | None = None
-    ) -> Iterator[_Read]:
+    def ask(self, requests: Sequence[dict[str, Any]], read: Callable[[Any], _Read], what: str) -> Iterator[_Read]:
         """Yield what is read from the answer to each request, of which several are sent at once.
 
         An answer that cannot be read lacks ``what``. A request is sent again if the server is busy, cannot be reached
         or gives such an answer.
         """
         with ThreadPoolExecutor(self._parallel) as pool:
-            yield from pool.map(lambda request: self._answer(request, read, what, tries or TRIES), requests)
+            yield from pool.map(lambda request: self._answer(request, read, what), requests)
 
-    def _answer(self, request: dict[str, Any], read: Callable[[Any], _Read], what: str, tries: int) -> _Read:
-        httpx, number = needed("httpx", "openai"), 0
-        while True:
-            number += 1
-            pause = min(MAX_WAIT, 2.0**number / 4)
-            fields = {self._renamed.get(name, name): value for name, value in request.items()}
-            fields.pop("", None)
+    def _answer(self, request: dict[str, Any], read: Callable[[Any], _Read], what: str) -> _Read:
+        for number in range(1, TRIES):
             try:
-                response = self._client.post(self._url, json=fields | ({"model": self._model} if self._model else {}))
-            except httpx.InvalidURL as error:
-                raise self._failed(f"does not answer: {error}") from error
-            except httpx.TransportError as error:
-                reason = f"does not answer: {error or type(error).__name__}"
-            else:
-                text, status = response.text, response.status_code
-                if status == 200:
-                    try:
-                        answer = response.json()
-                        value = read(answer)
-                        used = int((answer.get("usage") or {}).get("total_tokens") or 0)
-                    except (ValueError, LookupError, TypeError, AttributeError):
-                        reason = f"gives no {what} with its answer: {shorten(visible(text.strip()), 100)}"
-                    else:
-                        self.requests += 1
-                        self.usage += used
-                        return value
-                else:
-                    reason = f"answers {status}: {shorten(visible(text.strip()), 200)}"
-                    if response.is_redirect:
-                        where = response.headers.get("location", "not named")
-                        raise self._failed(f"{reason}\n  its address is {visible(where)}")
-                    if status in {400, 422}:
-                        refused = [name for name in RENAMED if name in fields and re.search(rf"\b{name}\b", text)]
-                        if refused:
-                            self._renamed[refused[0]] = RENAMED[refused[0]]
-                            continue
-                        raise self._failed(reason, RefusedError)
-                    if status not in BUSY or QUOTA in text:
-                        raise self._failed(reason)
-                    named = _retry_after(response.headers)
-                    if named is not None and named > self._wait:
-                        advice = f"it asks to wait {named:.0f} seconds, which --wait {math.ceil(named)} allows"
-                        raise self._failed(f"{reason}\n  {advice}")
-                    pause = pause if named is None else named
-            if number >= tries:
-                raise self._failed(reason)
-            time.sleep(pause)
+                return self._posted(request, read, what)
+            except _LaterError as error:
+                time.sleep(min(MAX_WAIT, 2.0**number / 4) if error.wait is None else error.wait)
+        return self._posted(request, read, what)
 
-    def _failed(self, reason: str, kind: type[ModelError] = ModelError) -> ModelError:
-        return kind(message=f"The server {visible(self._url)} {reason}")
+    def _posted(self, request: dict[str, Any], read: Callable[[Any], _Read], what: str) -> _Read:
+        """Return what is read from the answer to a request; raises _LaterError if the next answer may be another."""
+        httpx = needed("httpx", "openai")
+        fields = {self._renamed.get(name, name): value for name, value in request.items()}
+        fields.pop("", None)
+        try:
+            response = self._client.post(self._url, json=fields | ({"model": self._model} if self._model else {}))
+        except httpx.InvalidURL as error:
+            raise self._failed(f"does not answer: {error}") from error
+        except httpx.TransportError as error:
+            raise self._failed(f"does not answer: {error or type(error).__name__}", _LaterError) from error
+        text, status = response.text, response.status_code
+        if status == 200:
+            try:
+                answer = response.json()
+                value = read(answer)
+                used = int((answer.get("usage") or {}).get("total_tokens") or 0)
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                written = shorten(visible(text.strip()), 100)
+                raise self._failed(f"gives no {what} with its answer: {written}", _LaterError) from error
+            self.requests += 1
+            self.usage += used
+            return value
+        reason = f"answers {status}: {shorten(visible(text.strip()), 200)}"
+        if response.is_redirect:
+            where = response.headers.get("location", "not named")
+            raise self._failed(f"{reason}\n  its address is {visible(where)}")
+        if status in {400, 422}:
+            for name in RENAMED:
+                if name in fields and re.search(rf"\b{name}\b", text):
+                    self._renamed[name] = RENAMED[name]
+                    return self._posted(request, read, what)
+            raise self._failed(reason + NO_LOGPROBS * ("logprobs" in text), RefusedError)
+        if status not in BUSY or QUOTA in text:
+            raise self._failed(reason)
+        wait = _retry_after(response.headers)
+        if wait is not None and wait > self._wait:
+            advice = f"it asks to wait {wait:.0f} seconds, which --wait {math.ceil(wait)} allows"
+            raise self._failed(f"{reason}\n  {advice}")
+        raise self._failed(reason, _LaterError, wait=wait)
+
+    def _failed(self, reason: str, kind: type[ModelError] = ModelError, **values: Any) -> ModelError:
+        return kind(message=f"The server {visible(self._url)} {reason}", **values)
 
     def report(self) -> list[str]:
         """Return how the server is asked, for people who have to decide about a long run."""
@@ -159,13 +161,8 @@ def token_text(text: str, encoded: Sequence[int] | None = None) -> bytes:
     vLLM writes such a token as U+FFFD, as nothing, or as its bytes behind `bytes:`.
     """
     data = bytes(encoded) if encoded else text.encode(errors="replace")
-    if not data or "\ufffd" in text or text.startswith("bytes:"):
-        return PARTIAL
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return PARTIAL
-    return data
+    is_part = not data or text.startswith("bytes:") or "\ufffd" in text + data.decode(errors="replace")
+    return PARTIAL if is_part else data
 
 
 class Served(Server, TokenModel):
@@ -179,22 +176,26 @@ class Served(Server, TokenModel):
         self._at_a_time = 1  # prompts of a request
         for number in ALTERNATIVES:
             try:
-                (first,) = self._all({"max_tokens": 1, "logprobs": number}, ["The"], _alternatives_of)
+                (first,) = self._all({"max_tokens": 1, "logprobs": number}, [f"{OPENING}\nHarbor"], _alternatives_of)
                 break
             except RefusedError:
                 if number == ALTERNATIVES[-1]:
                     raise
+        mark = max(first, key=itemgetter(1))[0].decode(errors="replace")
+        self._mark = mark if is_mark(mark) else ""
+        self._numbers[self._mark.encode()] = 0
         self._alternatives = max(1, min(number, len(first)))
         self._at_a_time = AT_A_TIME
         try:
-            self._all({"max_tokens": 1, "logprobs": 1}, ["The", "A"], _alternatives_of, tries=1)
+            self._all({"max_tokens": 1, "logprobs": 1}, ["The", "A"], _alternatives_of)
         except ModelError:
             self._at_a_time = 1
 
     def report(self) -> list[str]:
-        """Return how many alternatives the server returns, and how many prompts it takes."""
-        prompts = counted(self._at_a_time, "prompt")
-        return [f"the server returns {counted(self._alternatives, 'alternative')}, and takes {prompts} per request"]
+        """Return how many alternatives the server returns, how many prompts it takes, and a mark that ends texts."""
+        alternatives, prompts = counted(self._alternatives, "alternative"), counted(self._at_a_time, "prompt")
+        mark = f"; the end mark is `{visible(self._mark)}`" if self._mark else ""
+        return [f"the server returns {alternatives}, and takes {prompts} per request{mark}"]
 
     def encode(self, text: str) -> list[int]:
         """Return the text as one token; the server divides it."""
@@ -213,31 +214,27 @@ class Served(Server, TokenModel):
     def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[Doubles]:
         """Return the natural logarithm of the probability of each token of each continuation."""
         before = self._text(prefix) or EMPTY
-        prompts = [before + self._text(tokens) for tokens in continuations]
-        answers = []
-        for echoed, tokens in zip(self._echoed(prompts), continuations, strict=True):
-            bounds = [len(before + self._text(tokens[:size])) for size in range(len(tokens) + 1)]
-            parts = [[log for offset, log in echoed if start <= offset < stop] for start, stop in pairwise(bounds)]
-            if not all(parts):
-                raise self._failed(NO_ECHO)
-            answers.append(np.array([math.fsum(part) for part in parts]))
-        return answers
+        texts = [[before, *(self._text([token]) for token in tokens)] for tokens in continuations]
+        return [np.array([*map(math.fsum, parts)]) for parts in self._echoed(texts)]
 
     def text_logs(self, text: str) -> list[float]:
         """Return the natural logarithm of the probability of each token of a text, as the server divides it."""
-        if not text:
-            return []
-        (echoed,) = self._echoed([EMPTY + text])
-        logs = [log for offset, log in echoed if len(EMPTY) <= offset < len(EMPTY + text)]
-        if not logs:
-            raise self._failed(NO_ECHO)
-        return logs
+        return self._echoed([[EMPTY, text]])[0][0] if text else []
 
-    def _echoed(self, prompts: Sequence[str]) -> list[list[tuple[int, float]]]:
-        """Return the places and the logarithms of the tokens of each prompt."""
-        return self._all({"max_tokens": 1, "logprobs": 1, "echo": True}, prompts, _echo_of)
+    def _echoed(self, texts: Sequence[Sequence[str]]) -> list[list[list[float]]]:
+        """Return the logarithms of the tokens in each part of each text, but for the first part."""
+        answers, prompts = [], ["".join(parts) for parts in texts]
+        echoes = self._all({"max_tokens": 1, "logprobs": 1, "echo": True}, prompts, _echo_of)
+        for echo, parts in zip(echoes, texts, strict=True):
+            bounds = pairwise(accumulate(map(len, parts)))
+            answers.append([[log for offset, log in echo if start <= offset < stop] for start, stop in bounds])
+            if not all(answers[-1]):
+                raise self._failed(NO_ECHO)
+        return answers
 
     def _number(self, text: bytes) -> int:
+        if SPECIAL.fullmatch(text):
+            return 0
         if text not in self._numbers:
             self._numbers[text] = len(self.texts)
             self.texts.append(text)
@@ -251,7 +248,6 @@ class Served(Server, TokenModel):
         settings: dict[str, Any],
         prompts: Sequence[str],
         read: Callable[[dict[str, Any]], _Read],
-        tries: int | None = None,
     ) -> list[_Read]:
         """Return what is read from the log probabilities of each prompt; many are in one request, if possible."""
         blocks = [prompts[start : start + self._at_a_time] for start in range(0, len(prompts), self._at_a_time)]
@@ -264,15 +260,20 @@ class Served(Server, TokenModel):
 
         values: list[_Read] = []
         what = "log probabilities of alternatives (logprobs, top_logprobs)"
-        for block, of_block in zip(blocks, self.ask(requests, read_all, what, tries), strict=True):
+        for block, of_block in zip(blocks, self.ask(requests, read_all, what), strict=True):
             if len(of_block) != len(block):
                 raise self._failed(f"gives {counted(len(of_block), 'answer')} to {counted(len(block), 'prompt')}")
             values += of_block
         return values
 
 
+def is_mark(token: str) -> bool:
+    """Return whether the likeliest token behind a whole word is a mark that ends texts, and no text."""
+    return len(token) > 2 and not token[0].isalnum() and not token[0].isspace()
+
+
 def _alternatives_of(logs: dict[str, Any]) -> list[tuple[bytes, float]]:
-    """Return the texts of the first token's alternatives, b"" for special ones, and the logarithms of their shares.
+    """Return the texts of the first token's alternatives, and the logarithms of their shares.
 
     The protocol has a mapping; llama.cpp's server gives a list, with bytes, as for chats, and without the text of
     special tokens.
@@ -284,7 +285,7 @@ def _alternatives_of(logs: dict[str, Any]) -> list[tuple[bytes, float]]:
             (token_text(entry["token"], entry.get("bytes")) if entry["token"] else b"", entry["logprob"])
             for entry in logs["content"][0]["top_logprobs"]
         ]
-    numbers = [(b"" if SPECIAL.fullmatch(text) else text, float(log)) for text, log in pairs]
+    numbers = [(text, float(log)) for text, log in pairs]
     if not numbers or any(math.isnan(log) for _, log in numbers):
         raise ValueError("no numbers")
     return [(text, log) for text, log in numbers if log <= 1e-3]
@@ -303,3 +304,9 @@ def _echo_of(logs: dict[str, Any]) -> list[tuple[int, float]]:
 
 class RefusedError(ModelError):
     """A request that the server does not take."""
+
+
+class _LaterError(ModelError):
+    """A fault that may be over ``wait`` seconds later, None if the server names no time."""
+
+    wait: float | None = None

@@ -21,31 +21,26 @@ SENTENCES_AT_A_TIME = 10_000
 _WHITE_SPACE = re.compile(rb"[\0\t-\r ]")  # of KenLM: lmplz and query differ in it
 
 
-def text_blocks(path: str) -> Iterator[TextBlock]:
-    """Yield a text in blocks of whole lines, each with the path and the number of its first line.
-
-    A byte order mark is dropped, and a missing last line end added. Raises as LineReader.
-    """
-    line = 1
-    with LineReader(path) as reader:
-        while block := reader.block(BLOCK_BYTES):
-            yield path, line, block
-            line += block.count(b"\n")
-
-
 def blocks_of_files(paths: Sequence[str]) -> Iterator[TextBlock]:
-    """Yield several texts as :func:`text_blocks` does; raises EmptyFileError if there is no line."""
+    """Yield texts in blocks of whole lines, each with the path and the number of its first line.
+
+    A byte order mark is dropped, and a missing last line end added. Raises EmptyFileError if there is no line, and
+    otherwise as LineReader.
+    """
     empty = True
     for path in paths:
-        for block in text_blocks(path):
-            yield block
-            empty = False
+        line = 1
+        with LineReader(path) as reader:
+            while block := reader.block(BLOCK_BYTES):
+                yield path, line, block
+                line += block.count(b"\n")
+                empty = False
     if empty:
         raise EmptyFileError(what="text", path=paths[0])
 
 
 def blocks_of(texts: TextSource) -> Iterator[TextBlock]:
-    """Yield sentences, or the lines of the file at a path, in the same form as :func:`text_blocks`.
+    """Yield sentences, or the lines of the file at a path, in the same form as :func:`blocks_of_files`.
 
     Raises UsageError if there is no sentence, and as :func:`line_of`.
     """

@@ -178,16 +178,10 @@ class WordSearch:
         in windows that overlap by half: half a window of tokens or more stands before each later word.
         """
         model, start = self.model, self.model.encode("")
-        tokens = model.encode(" ".join(words))[len(start) :]
-        is_spaced = model.texts[tokens[0]][:1] == b" " if tokens else False  # as SentencePiece begins a text
-        spaced = [f" {word}" if place or is_spaced else word for place, word in enumerate(words)]
-        places = {
-            size: place for place, size in enumerate(accumulate(len(model.texts[token]) for token in tokens), 1)
-        }
-        bounds = [0, *(places.get(size, 0) for size in accumulate(len(word.encode()) for word in spaced))]
-        if 0 in bounds[1:]:  # a token has parts of two words, or drops some of a word
-            spelt = [model.encode(word.lstrip() if is_spaced else word)[len(start) :] for word in spaced]
-            tokens, bounds = [*chain.from_iterable(spelt)], [0, *accumulate(map(len, spelt))]
+        alone = [model.encode(word)[len(start) :] for word in words[:1]]
+        is_spaced = any(model.texts[tokens[0]][:1] == b" " for tokens in alone)  # as SentencePiece begins a text
+        later = [model.encode(word if is_spaced else f" {word}")[len(start) :] for word in words[1:]]
+        tokens, bounds = [*chain(*alone, *later)], [0, *accumulate(map(len, [*alone, *later]))]
         window = max(2, min(2 * model.max_context - len(start), MAX_PASSAGE // len(model.texts)))
         surprisals: list[float] = []
         while (place := len(surprisals)) < len(words):

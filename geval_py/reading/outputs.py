@@ -31,7 +31,7 @@ OUTPUT_NAME = rf"(?s)(out(?:-(.*))?(?:{_ANY_FORMAT}){_NOT_KEPT}){_ANY_COMPRESSIO
 _MISNAMED = r"(?i)(?:out|pred|result|submi|hyp|guess).*?(\.[^.]*|)"  # with its ending
 
 
-BASELINES = ("rest", "uniform", "unigram", "ngram", "ngram-both")  # models of geval baseline, the worse ones first
+BASELINES = ("rest", "uniform", "unigram", "document", "ngram", "ngram-both")  # of geval baseline, the worse first
 MIXED = "mix"  # the parameter of outputs that geval mix made
 RUNS = ("seed", "random_seed", "run", "rep", "repetition", "trial")  # parameters that often tell training runs apart
 

@@ -157,4 +157,5 @@ def checked_tokenizer(name: str) -> str:
     if name in TOKENIZERS:
         return name
     hint = f"{suggestion(name, TOKENIZERS)}there are {', '.join(TOKENIZERS)}"
-    raise UsageError(f"Unknown tokenizer: {visible(name)}\n  {hint}")
+    folder = "; no folder is needed" if "/" in name else ""  # as lmplz's -T names
+    raise UsageError(f"Unknown tokenizer: {visible(name)}\n  {hint}{folder}")

@@ -49,6 +49,14 @@ def test_an_output_is_not_written_over(geval):
     assert len(OUTPUT.read_text().splitlines()[0].split()) == 6
 
 
+def test_the_order_and_the_document_have_their_names(geval):
+    """Mixed with the words of the document, n-grams are better."""
+    words = ("baseline", "-t", "dev-0", "ngram", "--order", "2")
+    assert geval(*words) == (0, "wrote `./dev-0/out-model=ngram,order=2.tsv`\n", "")
+    assert geval("baseline", "-t", "dev-0", "document") == (0, "wrote `./dev-0/out-model=document.tsv`\n", "")
+    assert geval("check", "-t", "dev-0")[0] == 0
+
+
 def test_answers_of_the_test_are_not_needed(geval):
     Path("test-A/expected.tsv").unlink()
     assert geval("baseline", "unigram")[0] == 0

@@ -177,7 +177,20 @@ WRONG = {
      "unrecognized arguments: --limit_vocab_file words\n  did you mean --vocabulary?"),
     "two texts": ((*TRAIN, "--challenge", "c"), "--challenge takes the place of a text: leave one of them out"),
     "a set of no challenge": ((*TRAIN, "-t", "dev-0"), "-t, --left and --right go with --challenge"),
-    "plain": ((*TRAIN, "--counts", "add-one", "--prune", "1"), "--prune is for Kneser-Ney: leave it out, or --counts"),
+    "plain": ((*TRAIN, "--counts", "add-one", "--prune", "1"), "plain counts take no options of Kneser-Ney: leave out --counts, or these"),
+    "a text behind --prune": (("train", "--prune", "0", "0", "1", "text.txt"),
+     "argument --prune: 'text.txt' is not a whole number: write the text first, geval lm train TEXT --prune 0 0 1\n"
+     "  geval lm train --help shows the options"),
+    "lmplz's folder": ((*TRAIN, "-T", "/tmp"),
+     "Unknown tokenizer: /tmp\n  there are minimalistic, character-by-character, 13a, v14; no folder is needed"),
+    "lmplz's memory": ((*TRAIN, "-S", "80%"),
+     "unrecognized arguments: -S 80%\n  did you mean --arpa FILE, without -S: a model is trained in memory?"),
+    "lmplz's text": (("train", "--text", "text.txt", "--arpa", "m.arpa"),
+     "unrecognized arguments: --text\n  did you mean --arpa FILE TEXT?"),
+    "a text before its model": (("perplexity", "text.txt", "m.arpa"),
+     "the model comes before the text\n  write m.arpa text.txt"),
+    "a text before its model, for surprisals": (("surprisal", "text.txt", "m.arpa"),
+     "the model comes before the text\n  write m.arpa text.txt"),
     "discounts": ((*TRAIN, "--discount-fallback", "1", "1", "1", "1"),
      "--discount-fallback takes up to 3 discounts; 4 were given"),
     "a discount above its count": ((*TRAIN, "--discount-fallback", "1.5"),
@@ -204,9 +217,9 @@ def test_a_wrong_command_line(words, message, geval):
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (["train"], "the text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"),
+    (["train", "--arpa", "m.arpa"], "a text is missing\n  name its file, or - for standard input"),
     (["train", "text.txt"], "the file for the model is missing: --arpa FILE (-: standard output)"),
-    (["perplexity", "m.arpa"], "a text is missing\n  for example geval lm perplexity text.arpa other.txt"),
+    (["perplexity", "m.arpa"], "a text is missing\n  name its file, or - for standard input"),
 ])  # fmt: skip
 def test_files_that_are_missing_on_a_terminal(words, message, geval, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)

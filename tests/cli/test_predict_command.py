@@ -20,8 +20,8 @@ LINES = [("a tea", "to eat", "at"), ("tote", "a toe.", "to"), ("", "tea", "a"), 
          ("to eat", "a", "tea"), ("e", "t", "a")]  # fmt: skip
 NAME = "out-model=letters,k=6.tsv"
 FORMS = (
-    "rest, uniform, unigram, ngram, ngram-both, kenlm:FILE, arpa:FILE, gguf:FILE, hf:NAME-OR-FOLDER, "
-    "openai:URL#MODEL, chat:URL#MODEL"
+    "rest, uniform, unigram, document, ngram, ngram-both, kenlm:FILE, arpa:FILE, gguf:FILE, "
+    "hf:NAME-OR-FOLDER, openai:URL#MODEL, chat:URL#MODEL"
 )
 
 
@@ -242,6 +242,14 @@ def test_a_file_without_the_kind_of_model(here, geval, name, kind):
     assert geval("predict", "-t", "dev-0", "--right-tokens", "5", "--model", name) == (
         2, "", f"geval: there is no model `{name}`\n  `{name}` is there: did you mean `{kind}:{name}`?\n"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (("-m", "hf:gpt2"), "unrecognized arguments: -m hf:gpt2\n  did you mean --model?"),
+    ((), "the model is missing\n  for example geval predict --model hf:gpt2 -t dev-0"),
+])  # fmt: skip
+def test_a_model_that_is_named_otherwise(here, geval, words, message):
+    assert geval("predict", "-t", "dev-0", *words) == (2, "", f"geval: {message}\n")
 
 
 def test_an_address_without_a_model(here, geval):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from geval_py import UsageError, evaluate, parse_line, predict, write_output
-from geval_py.modelling.predicting import MODELS, open_model
+from geval_py.modelling.predicting import MODELS, Options, line_of, open_model
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.items import Item
 from geval_py.reading.outputs import BASELINES
@@ -33,8 +33,8 @@ def test_a_users_own_model():
     (lambda: predict("unigram", TEST), "the baseline `unigram` has to learn from items: give train=…"),
     (lambda: open_model("ngram").words("a", "b", ()), "the model has learnt nothing yet: call fit first"),
     (lambda: predict("bigram", TEST, train=TRAIN), "there is no model `bigram`\n  did you mean unigram? a model is "
-     "rest, uniform, unigram, ngram, ngram-both, kenlm:FILE, arpa:FILE, gguf:FILE, hf:NAME-OR-FOLDER, "
-     "openai:URL#MODEL, chat:URL#MODEL"),
+     "rest, uniform, unigram, document, ngram, ngram-both, kenlm:FILE, arpa:FILE, gguf:FILE, "
+     "hf:NAME-OR-FOLDER, openai:URL#MODEL, chat:URL#MODEL"),
 ])  # fmt: skip
 def test_what_a_model_cannot_do(call, message):
     with pytest.raises(UsageError) as caught:
@@ -52,6 +52,32 @@ LINES = {
 @pytest.mark.parametrize(("name", "line"), LINES.items(), ids=LINES)
 def test_the_line_of_a_baseline_without_context(name, line):
     assert list(predict(name, TEST, train=TRAIN)) == [line, line]
+
+
+def test_a_document_gives_the_words_of_its_inputs():
+    """Those of the gap's own input count half; each different word adds one to what the rest has."""
+    items = [
+        Item(1, {"id": "a", "left": "the dog", "right": "sat"}, None),
+        Item(2, {"id": "b", "left": "a cat", "right": ""}, None),
+        Item(3, {"id": "a", "left": "the", "right": "dog ran dog"}, None),
+    ]
+    assert list(predict("document", items, train=TRAIN)) == [
+        "dog:0.263158 the:0.157895 ran:0.105263 sat:0.0526316 :0.421053",
+        "a:0.166667 cat:0.166667 :0.666667",
+        "dog:0.222222 the:0.166667 sat:0.111111 ran:0.0555556 :0.444444",
+    ]
+
+
+def test_n_grams_have_an_order():
+    lines = [*predict("ngram", TEST, train=TRAIN)]
+    unigrams = open_model("ngram", Options(order=1))
+    unigrams.fit(TRAIN)
+    assert unigrams.words("the big", "sat", ()) == unigrams.words("", "", ())
+    bigrams = open_model("ngram", Options(order=2))
+    bigrams.fit(TRAIN)
+    assert [line_of(bigrams.words(*pair, ())) for pair in (("the big", "sat"), ("", ""))] != lines
+    with pytest.raises(UsageError, match=r"`unigram` does not heed --order\n  it is for ngram, ngram-both$"):
+        open_model("unigram", Options(order=2))
 
 
 def test_the_words_that_are_not_listed_share_the_rest():

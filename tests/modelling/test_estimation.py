@@ -28,6 +28,17 @@ def test_a_text_that_does_not_fit(geval, folder, monkeypatch, kind):
     assert os.listdir(folder) == ["text"]
 
 
+def test_a_text_that_does_not_fit_into_a_container(geval, folder, monkeypatch):
+    (folder / "memory.max").write_text("2000000000\n")
+    (folder / "unlimited").write_text("max\n")
+    limits = [str(folder / name) for name in ("no", "unlimited", "memory.max")]
+    monkeypatch.setattr(estimation, "CONTAINER_LIMITS", limits)
+    monkeypatch.setattr(estimation, "TOKEN_BYTES", 10**8)
+    assert geval("lm", "train", "text", "-o", "2", "--arpa", "x.arpa")[2].splitlines()[0] == (
+        "geval: training needs about 5.2 GB of memory for 52 tokens, and there are 2.0 GB"
+    )
+
+
 def test_a_folder_that_is_not_there(geval):
     status, _, err = geval("lm", "train", "text", "--arpa", "no/x")
     assert (status, err) == (2, "geval: Cannot write `no/x`: No such file or directory\n")

@@ -132,7 +132,7 @@ def by_formula(model, left, right):
 
 def trained(texts, sides, top):
     model = NgramGapModel(top, sides=sides)
-    model.learn(b"".join(b" ".join(text) + b"\n" for text in texts))
+    model.fit(Item(n, {"left": b" ".join(text[1:]).decode()}, text[0].decode()) for n, text in enumerate(texts, 1))
     return model
 
 

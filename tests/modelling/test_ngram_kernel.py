@@ -115,10 +115,11 @@ def test_keys_are_found(keys, others):
 )
 def test_scores(sentences, texts, bos, eos, pruned):
     model = NgramModel.train(sentences, 3, discount_fallback=True, prune=(0, 1) * pruned).model
-    packed = model.packed_scores(b"".join(texts), bos, eos)
+    scores = model.scores(b"".join(texts), bos=bos, eos=eos)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backoff, "choose_backend", lambda: "python")
-        assert model.packed_scores(b"".join(texts), bos, eos) == packed
+        for of_python, of_kernel in zip(model.scores(b"".join(texts), bos=bos, eos=eos), scores, strict=True):
+            assert of_python.tolist() == of_kernel.tolist()
 
 
 @pytest.mark.parametrize(("columns", "backoffs", "message"), [

@@ -222,6 +222,25 @@ def test_a_field_that_the_server_refuses_is_renamed_or_left_out(replies):
     assert fields.keys().isdisjoint({"max_tokens", "seed"})
 
 
+def test_a_server_without_log_probabilities_is_an_error_that_names_another_way(replies):
+    asked = replies((400, "unknown field: logprobs"))
+    with pytest.raises(ModelError) as caught:
+        Served(URL)
+    advice = "without the probabilities of tokens (logprobs), chat:URL#MODEL counts answers"
+    assert str(caught.value) == f"The server {URL}/completions answers 400: unknown field: logprobs\n  {advice}"
+    assert len(asked) == len(served_models.ALTERNATIVES)
+
+
+def test_the_likeliest_token_behind_a_whole_word_ends_words(replies):
+    """Whatever its spelling is; here " a" may follow as well."""
+    asked = replies((200, completion({"top_logprobs": [{" a": -2.0, "~~over~~": -0.2}]})))
+    model = Served(URL)
+    assert json.loads(asked[0].content)["prompt"].endswith("Harbor")
+    end = "the end mark is `~~over~~`"
+    assert model.report() == [f"the server returns 2 alternatives, and takes 1 prompt per request; {end}"]
+    assert WordSearch(model, 5).words("the") == pytest.approx({"a": math.exp(-2) + math.exp(-0.2)})
+
+
 @pytest.mark.parametrize(("variable", "url", "is_sent"), [
     ("OPENAI_API_KEY", "http://localhost:8000/v1", True), ("OPENAI_API_KEY", "https://far/v1", True),
     ("OPENAI_API_KEY", "http://far/v1", False), ("GEVAL_API_KEY", "http://far/v1", True),
