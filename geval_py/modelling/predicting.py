@@ -109,7 +109,7 @@ MODELS = {
         lambda _, options: baselines.ShareModel(options.words, "unigram"), learns=True,
     ),
     "document": Model(
-        "document", "the words of the document in the test set's inputs, to be mixed with another output",
+        "document", "the words of the document, to be mixed with another output",
         lambda _, options: baselines.DocumentModel(options.words), contexts=2, learns=True,
     ),
     "ngram": Model(

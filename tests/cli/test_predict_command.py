@@ -12,7 +12,7 @@ import pytest
 from servers import free_port, served
 
 import geval_py
-from geval_py.modelling import gap_models, served_models
+from geval_py.modelling import served_models
 
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "tests" / "modelling" / "letters_server.py"
@@ -215,9 +215,7 @@ def test_force_keeps_the_gaps_of_another_model_until_it_has_one(here, geval):
 @pytest.mark.parametrize(
     ("file", "what"), [("m.arpa", "model file"), ("dev-0/in.tsv", "test set"), ("train/expected.tsv", "training set")]
 )
-@pytest.mark.parametrize("largest", [10, 10**8], ids=["by-size-and-time", "by-content"])
-def test_a_journal_knows_its_files(here, geval, file, what, largest, monkeypatch):
-    monkeypatch.setattr(gap_models, "MAX_DIGESTED", largest)
+def test_a_journal_knows_its_files(here, geval, file, what):
     write_arpa(here, geval)
     command = ("predict", "-t", "dev-0", "--model", "arpa:m.arpa", "--words", "4")
     assert geval(*command, "--limit", "2")[0] == 0
@@ -340,7 +338,7 @@ def test_an_arpa_file_predicts_by_the_left_context(here, geval):
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        ("", 2, "the following arguments are required: --model\n  geval predict --help shows the options"),
+        ("", 2, "the model is missing\n  for example geval predict --model hf:gpt2 -t dev-0"),
         ("--model gpt2", 2, f"there is no model `gpt2`\n  did you mean `hf:gpt2`? a model is {FORMS}"),
         ("--model gemma3:270m", 2, "there is no model `gemma3:270m`\n  did you mean "
          f"`chat:http://localhost:11434/v1#gemma3:270m`? a model is {FORMS}"),
