@@ -382,7 +382,8 @@ def loaded(name: str, dtype: str | None, device: str) -> tuple[Any, Any, Any]:
     name = adapted or name
     tokenizer = _pretrained(name, "AutoTokenizer")
     if not tokenizer.is_fast:
-        raise ModelError(message=f"{named(name)} has no tokenizer of the package tokenizers")
+        message = f"{named(name)} has no tokenizer of the package tokenizers"
+        raise ModelError(message=f"{message}\n  a model of bytes, such as ByT5, has none: choose one such as mT5")
     config = _config(name)
     settings: dict[str, Any] = {"dtype": dtype or ("auto" if hasattr(config, "quantization_config") else "float32")}
     if dtype in QUANTISED:
