@@ -78,7 +78,7 @@ def test_time_is_linear_in_the_windows():
 
     for order in (1, -1):
         seconds(500, order)
-        assert seconds(8000, order) < 4 * 2.5 * seconds(2000, order)
+        assert seconds(4000, order) < 4 * 2.5 * seconds(1000, order)
 
 
 COLUMNS = {
