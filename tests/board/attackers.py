@@ -86,7 +86,7 @@ def undefended(board, patch, *, ladder=False, rejects=False):
     if rejects:
         patch.setattr(rules, "RULES", tuple(rule._replace(needs_answers=False) for rule in rules.RULES))
         target, check = child.target_of, child.check
-        patch.setattr(child, "target_of", lambda *words: target(*words)._replace(words_are_plain=True))
+        patch.setattr(child, "target_of", lambda *words: replace(target(*words), words_are_plain=True))
         patch.setattr(
             child,
             "check",

@@ -17,6 +17,8 @@ from geval_py.board.database.store import LOCK
 from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.submissions import add
 
+pytestmark = pytest.mark.slow
+
 # The command, whose children that see a name with "stall" start one of their own and sleep for ten minutes: at once, or
 # if all are slow, when they have begun.
 RUN = """

@@ -113,6 +113,7 @@ def sentence(text):
     return re.sub(r"(the output has \d+ lines? for \d+ items?).*", r"\1", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [0, *(pytest.param(start, marks=pytest.mark.long) for start in range(20, 200, 20))])
 def test_check_submit_and_the_board_agree(board, geval, tmp_path, start):
     settings, seen = board.settings, set()
