@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from dataclasses import replace
@@ -143,7 +144,7 @@ def broken(one, index):
     }
     if index % 17 == 5:
         reason = "test-A/out.tsv, line 7: the probabilities sum to 1.2"
-        return replace(one, state="rejected", reason=reason, problems=(problem,), outputs=())
+        return replace(one, state="rejected", reason=reason, problems_json=json.dumps([problem]), outputs=())
     if index % 29 == 9:
         return replace(one, state="failed", reason="scoring took more than 600 seconds", outputs=())
     if index % 23 == 3:

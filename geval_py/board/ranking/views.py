@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Row, Text, cast, select
 
 from geval_py.board.database.schema import (
     COUNTED,
@@ -85,12 +85,12 @@ class SubmissionView:
     tags: Sequence[str] = ()
     params: Mapping[str, str] = field(default_factory=dict)
     links: Sequence[tuple[str, str]] = ()
-    problems: Sequence[Mapping[str, Any]] = ()
+    problems_json: str = "[]"  # for its page alone: to read those of all takes as long as everything else
     remark: str = ""
     withdrawn: datetime | None = None
     corrected: datetime | None = None
     scorer: str = ""
-    files: Sequence[Row[Any, Any, Any, Any]] = ()  # name, bytes, sha256
+    files: Sequence[Row[Any]] = ()  # name, bytes, sha256
     outputs: tuple[OutputView, ...] = ()
 
     @property
@@ -112,11 +112,6 @@ class SubmissionView:
         choose = min if metric_of(settings.metric).measure.direction == "lower" else max
         scored = [output for output in self.outputs_for(test) if output.shown.value is not None]
         return choose(scored, key=lambda output: output.shown.value or 0.0, default=None)
-
-    def best_score(self, test: str, settings: BoardSettings) -> float | None:
-        """Return the best public score for a test, if any."""
-        best = self.best(test, settings)
-        return best.shown.value if best else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,8 +210,8 @@ def submission_views(
     outputs_by_id = _outputs(connection, settings, *which)
     columns = [Submissions[one.name] for one in fields(SubmissionView) if one.name in Submissions]
     teams = settings_by_team(connection, settings)
-    keys = Submissions.id, Submissions.submitter_id
-    query = select(*keys, Submitters.name.label("submitter"), *columns).join_from(submissions, submitters)
+    columns += Submissions.id, Submissions.submitter_id, cast(Submissions.problems, Text).label("problems_json")
+    query = select(Submitters.name.label("submitter"), *columns).join_from(submissions, submitters)
     query = query.where(*which, *RECEIVED).order_by(Submissions.arrived.desc(), Submissions.id.desc())
     for row in connection.execute(query):
         values = row._asdict()
@@ -255,7 +250,7 @@ def _outputs(
             id=number,
             **attributes(first, "test variant params"),
             figures={
-                name: Figures(**attributes(row, "value low high"))
+                name: Figures(row.value, row.low, row.high)
                 for metric, name in names.items()
                 if ranking and (row := by_metric.get(metric))
             },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -219,6 +220,7 @@ def submission_page(view: SiteView, frame: Frame, submission: SubmissionView) ->
         submission=submission,
         entries=entries[:MAX_STANDINGS],
         results=results,
+        problems=json.loads(submission.problems_json),
         max_outputs=MAX_OUTPUTS,
     )
 
@@ -311,11 +313,11 @@ def public_scores(
         is_extended = submission.arrived > order.bounds(settings, submission.phase)[1]
         for test in in_phase.tests:
             if submission.outputs_for(test.name):
-                value = submission.best_score(test.name, settings)
+                best = submission.best(test.name, settings)
                 score = {
                     "test": test.name,
                     "metric": names_of(settings.metrics)[0],
-                    "score": rendering.figure(value, in_phase.digits_of(test, now).score),
+                    "score": rendering.figure(best and best.shown.value, in_phase.digits_of(test, now).score),
                     "ladder": test.ladder,
                     "place": places(test.name, submission.phase).get(submission.code, ""),
                     "mark": "late" if submission.phase == AFTER else "extended" if is_extended else "",
