@@ -17,4 +17,6 @@ def build(board: Board, folder: str, *, now: datetime) -> int:
     """
     with loaded(board, now=now) as view:
         frame = files.Frame(settings=view.settings, phase=view.phase, view=view)
-        return files.write_site(folder, ((path, make()) for path, make in pages.pages(view, frame).items()))
+        made = pages.pages(view, frame)
+        files.write_site(folder, ((path, make()) for path, make in made.items()))
+        return len(made)

@@ -9,6 +9,8 @@ import hashlib
 import json
 import os
 import re
+import shutil
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,35 +134,37 @@ class Frame:
 # Writing: the new folder is written in a temporary folder beside the old one, and takes its place when it is whole
 
 
+TEMPORARY, MAX_SECONDS = ".geval-board-site-", 3600  # an older folder is that of a run that was killed
 MARK = "site.json"  # in the folder of every site: only such a folder is replaced
 Page: TypeAlias = tuple[str, str | bytes]  # path, with / between folders, and content
 
 
-def write_site(folder: str, pages: Iterable[Page]) -> int:
-    """Write the files of a site, replace an earlier one when all are written, and return the number of files.
+def write_site(folder: str, pages: Iterable[Page]) -> None:
+    """Write the files of a site, and replace an earlier one when all are written.
 
     Raises UsageError for a folder that cannot be written, or that holds anything but a site.
     """
-    target, number = Path(os.path.abspath(folder)), 0
+    target = Path(os.path.abspath(folder))
     try:
         if os.path.lexists(target) and (target.is_symlink() or not is_site(target)):
             target.rmdir()  # an error for anything but an empty folder
         target.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=".geval-board-site-", dir=target.parent) as place:
+        for left in target.parent.glob(f"{TEMPORARY}*"):
+            if left.stat().st_mtime < time.time() - MAX_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
+        with TemporaryDirectory(prefix=TEMPORARY, dir=target.parent) as place:
             new = Path(place, "new")
             for address, content in pages:
                 path = new / address
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("xb") as file:
                     file.write(content_of(content))
-                number += 1
             if os.path.lexists(target):
                 target.rename(Path(place, "old"))
             new.rename(target)
     except OSError as error:
         reason = error.strerror or str(error)
         raise UsageError(f"Cannot write {named(folder)}: {visible(reason)}") from error
-    return number
 
 
 def content_of(page: str | bytes) -> bytes:

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import time
 import zipfile
 from datetime import timedelta
 from pathlib import Path
@@ -171,6 +172,14 @@ def test_an_older_site_stands_until_the_new_one_is_whole(tmp_path):
     write_site(str(place), [("site.json", '{"generator": "geval-py"}'), ("index.html", "new")])
     assert (place / "index.html").read_text() == "new"
     assert os.listdir(tmp_path) == ["public"]
+
+
+def test_what_a_killed_run_left_is_removed_after_an_hour(tmp_path):
+    for name, age in ((".geval-board-site-old", 3700), (".geval-board-site-new", 3500)):
+        write(tmp_path / name / "new" / "first.html", "half")
+        os.utime(tmp_path / name, (time.time() - age, time.time() - age))
+    write_site(str(tmp_path / "public"), [("index.html", "whole")])
+    assert sorted(os.listdir(tmp_path)) == [".geval-board-site-new", "public"]
 
 
 def test_of_two_runs_the_site_of_the_later_end_stays(tmp_path):
