@@ -122,11 +122,7 @@ def prepare(board: Board, attempt: Attempt, references: References, place: str) 
         name, refusal = shorten(visible(name), MAX_SHOWN), error.reason
     unopened = unopened_digest(attempt.source)
     with board.reading() as connection:
-        submitter = find_submitter(connection, name)
-        if attempt.submitter is None and submitter and submitter.name != name:
-            similar = visible(submitter.name)
-            raise UsageError(f"`{visible(name)}` is written like the submitter `{similar}`; rename it")
-        settings = team_settings(connection, board.settings, submitter and int(submitter.id))
+        settings = team_settings(connection, board.settings, team_id(connection, name))
     result = process_source(attempt.source, place, settings.at(attempt.arrived), settings.metrics)
     if refusal and result.state == SCORED:
         result = replace(result, state=REJECTED, reason=refusal)
@@ -164,10 +160,16 @@ def sent_before(
 def store(connection: Connection, board: Board, attempt: Attempt, now: datetime) -> Receipt:
     """Store a submission with its files, outputs and scores, unless the same one is stored; return the receipt.
 
-    An upload that is the same as an earlier submission is refused. Raises QuotaError.
+    An upload that is the same as an earlier submission is refused. Raises QuotaError, and UsageError for a source
+    whose name differs from its submitter's in its letter case alone.
     """
     result, parcel, row_id, arrived = attempt.result, attempt.parcel, attempt.row_id, attempt.arrived
-    team = team_id(connection, attempt.name)
+    submitter = find_submitter(connection, attempt.name)
+    if attempt.submitter is None and submitter and submitter.name != attempt.name:
+        raise UsageError(
+            f"`{visible(attempt.name)}` is written like the submitter `{visible(submitter.name)}`; rename it"
+        )
+    team = submitter and submitter.id
     settings = team_settings(connection, board.settings, team)
     code = attempt.code(board.settings)
     is_content = Submissions.digest.in_((parcel.digest, attempt.unopened)) | (Submissions.code == code)

@@ -170,7 +170,7 @@ def _store_path(connection: Connection, board: Board, attempt: Attempt, now: dat
     if not refusal:
         try:
             return store(connection, board, attempt, now)
-        except QuotaError as error:
+        except (QuotaError, UsageError) as error:
             refusal = str(error)
     name = own_name(attempt.source)
     arrival = attributes(attempt, "source arrived arrived_by")
