@@ -1,6 +1,6 @@
 """The queue of a board's server: what waits in the board's database, leased by workers on this machine or on others.
 
-A worker leases an upload for :data:`LEASE_SECONDS`, and renews the lease while it works. An upload whose worker died
+A worker leases an upload for :data:`LEASE`, and renews the lease while it works. An upload whose worker died
 is leased again when its lease is over. All that a worker holds dies with it, so whatever is tried again is worked on
 alone, and fails after :data:`MAX_TRIES`. What a worker does is stored in the transaction that ends the lease, so that
 an upload that was leased twice is done once.
@@ -27,11 +27,11 @@ from geval_py.board.operations.pipeline import Attempt
 from geval_py.board.submission import Result
 from geval_py.errors import UsageError
 
-LEASE_SECONDS = 30
+LEASE = timedelta(seconds=30)
 RENEW_SECONDS = 10
 MAX_TRIES = 6
-PAUSE_SECONDS = 5  # after the first error; twice as long after each further one
-MAX_PAUSE_SECONDS = PAUSE_SECONDS * 2 ** (MAX_TRIES - 2)
+PAUSE = timedelta(seconds=5)  # after the first error; twice as long after each further one
+MAX_PAUSE = PAUSE * 2 ** (MAX_TRIES - 2)
 DIED = f"its worker died {MAX_TRIES} times"
 UPLOADED = Submissions.sha256 != ""
 
@@ -104,7 +104,7 @@ def lease(board: Board, now: datetime, at_work: Sequence[Job] = ()) -> Job | Non
             if not row or (row.tries and at_work):
                 return None
             job = Job(table, row.id, row.tries + 1, board.folder)
-            values = {"tries": job.tries, "started": now, "leased_until": lease_end(now)}
+            values = {"tries": job.tries, "started": now, "leased_until": now + LEASE}
             connection.execute(update(table).where(table.c.id == row.id).values(values))
     except IntegrityError:  # another worker leased an upload of the same submitter
         return None
@@ -113,7 +113,7 @@ def lease(board: Board, now: datetime, at_work: Sequence[Job] = ()) -> Job | Non
 
 def is_free(table: Table, now: datetime) -> ColumnElement[bool]:
     """Return the condition that something waits and is due; what is due much later is of a clock set back."""
-    c, latest = table.c, now + timedelta(seconds=MAX_PAUSE_SECONDS)
+    c, latest = table.c, now + MAX_PAUSE
     is_due = and_(c.leased_until.is_(None), or_(c.due <= now, c.due > latest))
     return and_(c.state == WAITING, or_(is_due, is_over(table, now)))
 
@@ -121,12 +121,7 @@ def is_free(table: Table, now: datetime) -> ColumnElement[bool]:
 def is_over(table: Table, now: datetime) -> ColumnElement[bool]:
     """Return the condition that a lease is over; also if it lasts too long, which a clock that was set back makes."""
     until = table.c.leased_until
-    return or_(until < now, until > now + timedelta(seconds=2 * LEASE_SECONDS))
-
-
-def lease_end(now: datetime) -> datetime:
-    """Return until when a lease lasts that begins now."""
-    return now + timedelta(seconds=LEASE_SECONDS)
+    return or_(until < now, until > now + 2 * LEASE)
 
 
 def update_held(connection: Connection, job: Job, until: datetime | None, **values: Any) -> bool:
@@ -139,8 +134,7 @@ def update_held(connection: Connection, job: Job, until: datetime | None, **valu
 
 def put_back(connection: Connection, job: Job, now: datetime, reason: str = "") -> None:
     """End the lease of what is to be done later: after an error, with its ``reason``, later each time."""
-    due = now + timedelta(seconds=PAUSE_SECONDS * 2 ** (job.tries - 1) if reason else 0)
-    tries = job.tries if reason else job.tries - 1
+    due, tries = (now + PAUSE * 2 ** (job.tries - 1), job.tries) if reason else (now, job.tries - 1)
     update_held(connection, job, None, reason=reason, due=due, tries=tries)
 
 

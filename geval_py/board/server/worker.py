@@ -146,7 +146,7 @@ class Worker:
                 if own := [job for job in at_work if job.board == path]:
                     with self._passing(path), queue.locking(live.board()) as connection:
                         for job in own:
-                            queue.update_held(connection, job, queue.lease_end(self._clock()))
+                            queue.update_held(connection, job, self._clock() + queue.LEASE)
 
     def _prepare(self, job: Job, place: str) -> Job:
         """Do a job, outside of any transaction; an error that is not the job's is noted, to try again."""

@@ -216,7 +216,7 @@ def waiting(board):
         return connection.execute(query).scalar_one()
 
 
-def drained(board, seconds=120):
+def drained(board, seconds=500):
     """Wait until no upload waits any more."""
     ends = time.monotonic() + seconds
     while waiting(board):

@@ -72,7 +72,7 @@ def test_a_team_has_one_job_at_a_time_in_its_order(board):
     job = queue.lease(board, NOW)  # while the first pauses
     assert job.id == second
     clock = Clock()
-    clock.wait(seconds=queue.PAUSE_SECONDS)
+    clock.wait(seconds=queue.PAUSE.total_seconds())
     assert queue.lease(board, clock()) is None
     assert finish(board, job)
     again = queue.lease(board, clock())
@@ -87,7 +87,7 @@ def test_a_job_whose_worker_died_is_leased_again_and_then_fails(board):
     for _ in range(queue.MAX_TRIES + 1):
         leases.append(queue.lease(board, clock()))
         assert queue.lease(board, clock()) is None
-        clock.wait(seconds=queue.LEASE_SECONDS + 1)
+        clock.wait(seconds=queue.LEASE.total_seconds() + 1)
     assert [job.tries for job in leases] == [*range(1, queue.MAX_TRIES + 2)]
     assert not finish(board, leases[0])  # it comes back from the dead, and has lost its lease
     assert finish(board, leases[-1])
@@ -104,7 +104,7 @@ def test_a_job_whose_worker_died_does_not_wait_for_an_older_one_that_is_tried_ag
     with board.writing() as connection:
         connection.execute(update(submissions).where(submissions.c.id == older).values(state=WAITING))
     assert queue.lease(board, clock()) is None
-    clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    clock.wait(seconds=queue.LEASE.total_seconds() + 1)
     again = queue.lease(board, clock())
     assert (again.id, again.tries) == (newer, 2)
     assert finish(board, again)
@@ -115,7 +115,7 @@ def test_an_upload_with_which_a_worker_died_is_leased_alone(board):
     first, second, third = teams(board, ["first", "second", "third"])
     old, clock = enqueue(board, first), Clock()
     queue.lease(board, clock())
-    clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    clock.wait(seconds=queue.LEASE.total_seconds() + 1)
     new = enqueue(board, second, clock())
     job = queue.lease(board, clock())
     assert job.id == new
@@ -134,7 +134,7 @@ def test_a_renewed_lease_lasts(board):
     for _ in range(10):
         clock.wait(seconds=queue.RENEW_SECONDS)
         with queue.locking(board) as connection:
-            assert queue.update_held(connection, job, queue.lease_end(clock()))
+            assert queue.update_held(connection, job, clock() + queue.LEASE)
         assert queue.lease(board, clock()) is None
     assert finish(board, job)
 
@@ -159,7 +159,7 @@ def test_the_longest_pause_after_an_error_is_kept(board):
         job = queue.lease(board, clock())
         with queue.locking(board) as connection:
             queue.put_back(connection, job, clock(), "the disk is full")
-        clock.wait(seconds=queue.PAUSE_SECONDS * 2 ** (lease - 1) - 1)
+        clock.wait(seconds=queue.PAUSE.total_seconds() * 2 ** (lease - 1) - 1)
         assert queue.lease(board, clock()) is None
         clock.wait(seconds=1)
     assert queue.lease(board, clock()).tries == queue.MAX_TRIES
@@ -181,7 +181,7 @@ def let_workers_die(served):
     """Let workers die until an upload fails."""
     for _ in range(queue.MAX_TRIES):
         queue.lease(served.board, served.clock())
-        served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
+        served.clock.wait(seconds=queue.LEASE.total_seconds() + 1)
     served.work()
 
 
@@ -198,7 +198,7 @@ def test_a_worker_that_loses_its_lease_stores_nothing(served, monkeypatch):
         patch.setattr(sandbox, "run_in_sandbox", slow)
         Worker(served.board.folder, at_once=1, clock=served.clock).run(until_idle=True)
     assert states(served) == ["waiting"]  # leased by the other
-    served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    served.clock.wait(seconds=queue.LEASE.total_seconds() + 1)
     assert served.work() == 1
     assert states(served) == ["scored"]
 
@@ -290,7 +290,7 @@ def test_an_upload_that_ends_workers_fails_alone(served):
         queue.lease(served.board, served.clock())
     ends = []
     for name in ("dan", "eve", *[""] * (queue.MAX_TRIES - 2)):
-        served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
+        served.clock.wait(seconds=queue.LEASE.total_seconds() + 1)
         if name:
             sent(served, name=name)
         command = [sys.executable, "-c", KILLED, served.board.folder, served.clock().isoformat()]
@@ -309,7 +309,7 @@ def test_an_error_is_tried_again_later_and_at_last_fails(served, monkeypatch):
     for lease in range(1, queue.MAX_TRIES + 1):
         assert served.work() == 1
         assert states(served) == (["waiting"] if lease < queue.MAX_TRIES else ["failed"])
-        served.clock.wait(seconds=queue.PAUSE_SECONDS * 2**lease)
+        served.clock.wait(seconds=queue.PAUSE.total_seconds() * 2**lease)
     told = program.get(f"/api/uploads/{number}").json()
     assert (told["state"], told["reason"]) == ("failed", "[Errno 28] No space left on device")
 
@@ -411,7 +411,7 @@ def test_the_status_of_a_board_tells_of_its_queue(served, geval, monkeypatch):
     assert "queue:" not in geval("board", "status", served.board.folder)[1]
     sent(served, 2)
     queue.lease(served.board, served.clock())
-    served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    served.clock.wait(seconds=queue.LEASE.total_seconds() + 1)
     out = geval("board", "status", served.board.folder)[1]
     assert "queue: 1 waiting, 1 running\n" in out
     assert "the oldest job has waited for 31 seconds\n" in out
