@@ -138,8 +138,7 @@ def accounts_named(people: People, name: str, *labels: str, closed: bool = False
     marks = {label.casefold() for label in labels or (name,)} - {""}
     everybody = all_accounts(people, closed=closed)
     matches = [one for one in everybody if marks & {one.label.casefold(), one.email.casefold()}]
-    is_named = A.key == casefolded(name), A.made_by == ""
-    return matches or all_accounts(people, *is_named, closed=closed)
+    return matches or all_accounts(people, A.key == casefolded(name), A.made_by == "", closed=closed)
 
 
 def account_named(people: People, name: str, *, closed: bool = False) -> Account:
@@ -179,8 +178,8 @@ def _save(people: People, member: Account, now: datetime) -> None:
     values = member._asdict() | {"key": casefolded(member.name), **_in_team(member.team)}
     if not people.execute(update(accounts).where(A.id == member.id).values(values)).rowcount:
         people.execute(insert(accounts).values(values))
-    is_current = memberships.c.account == member.id, memberships.c.until.is_(None)
-    people.execute(update(memberships).where(*is_current).values(until=now))
+    c = memberships.c
+    people.execute(update(memberships).where(c.account == member.id, c.until.is_(None)).values(until=now))
     if member.team and not member.closed:
         values = {"account": member.id, "board": people.board, "since": now, **_in_team(member.team)}
         people.execute(insert(memberships).values(values))
@@ -199,8 +198,8 @@ def close(people: People, member: Account, now: datetime) -> None:
 
 def disconnect(people: People, member: Account, *conditions: ColumnElement[bool]) -> None:
     """End signing in to an account by other sites, or by those that fulfil some conditions."""
-    is_theirs = identities.c.person == member.person, identities.c.board == people.board
-    people.execute(delete(identities).where(*is_theirs, *conditions))
+    c = identities.c
+    people.execute(delete(identities).where(c.person == member.person, c.board == people.board, *conditions))
 
 
 def reopen(people: People, member: Account, now: datetime, **changes: Any) -> Account:
@@ -251,7 +250,8 @@ def rename_team(people: People, team: str, new: str, now: datetime) -> None:
     is_old = A.team_key == casefolded(team)
     for member in all_accounts(people, is_old, closed=True):
         _save(people, member._replace(team=new), now)
-    was_old = memberships.c.board == people.board, memberships.c.team_key == casefolded(team)
+    c = memberships.c
+    was_old = c.board == people.board, c.team_key == casefolded(team)
     people.execute(update(memberships).where(*was_old).values(_in_team(new)))
 
 
@@ -336,8 +336,7 @@ def invite(
         team = team_named(people, name, new=True)
     if team:
         team = team_named(people, team, others)
-    values = {"email": email, "student_id": student_id, "role": role_or_default, "owner": True}
-    new = new_account(people, name, team, now, **values)
+    new = new_account(people, name, team, now, email=email, student_id=student_id, role=role_or_default, owner=True)
     return Invitation(new_link(people, now, new, made_by=by), new)
 
 
@@ -346,8 +345,8 @@ def invite_member(people: People, owner: Account, name: str, now: datetime) -> I
     if not (owner.owner and owner.may_submit):
         raise RefusedError("only the owner of a team can invite people into it")
     check_name(name)
-    is_member = A.team_key == casefolded(owner.team), A.key == casefolded(name)
-    for member in all_accounts(people, *is_member, closed=True):
+    is_in_team = A.team_key == casefolded(owner.team)
+    for member in all_accounts(people, is_in_team, A.key == casefolded(name), closed=True):
         if not member.made_by or member.state != "invited":
             raise RefusedError(f"your team has a member `{visible(name)}` already; ask the organiser")
         return Invitation(new_link(people, now, member, made_by=owner.id), member, "again")
