@@ -208,7 +208,9 @@ def submission_views(
     in_order = connection.execute(query.order_by(Files.submission_id, Files.name))
     files_by_id = {number: list(rows) for number, rows in groupby(in_order, key=lambda file: file.submission_id)}
     outputs_by_id = _outputs(connection, settings, *which)
-    columns = [Submissions[one.name] for one in fields(SubmissionView) if one.name in Submissions]
+    columns: list[ColumnElement[Any]] = [
+        Submissions[one.name] for one in fields(SubmissionView) if one.name in Submissions
+    ]
     teams = settings_by_team(connection, settings)
     columns += Submissions.id, Submissions.submitter_id, cast(Submissions.problems, Text).label("problems_json")
     query = select(Submitters.name.label("submitter"), *columns).join_from(submissions, submitters)

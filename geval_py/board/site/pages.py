@@ -317,7 +317,9 @@ def public_scores(
                 score = {
                     "test": test.name,
                     "metric": names_of(settings.metrics)[0],
-                    "score": rendering.figure(best and best.shown.value, in_phase.digits_of(test, now).score),
+                    "score": rendering.figure(
+                        best.shown.value if best else None, in_phase.digits_of(test, now).score
+                    ),
                     "ladder": test.ladder,
                     "place": places(test.name, submission.phase).get(submission.code, ""),
                     "mark": "late" if submission.phase == AFTER else "extended" if is_extended else "",
