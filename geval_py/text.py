@@ -186,19 +186,6 @@ def is_able_terminal(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def shows_links(stream: TextIO) -> bool:
-    """Whether to write links to a stream: to a terminal, unless ``NO_COLOR`` is set or ``TERM`` is that of a console.
-
-    Other terminals show a link, or nothing of its address (https://gist.github.com/egmontkob/eb114294efbcd5adb1944c9f3cb5feda).
-    """
-    return not colours_are_unwanted() and is_able_terminal(stream) and os.environ.get("TERM") != "linux"
-
-
-def link(text: str, address: str) -> str:
-    """Return a text as a terminal's link to an address."""
-    return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
-
-
 USUAL_WIDTH = 80  # columns, if a terminal does not report its width
 
 

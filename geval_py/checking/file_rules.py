@@ -17,7 +17,7 @@ from geval_py.checking import word_checks
 from geval_py.checking.first_lines import faults_of_first_lines
 from geval_py.checking.labels import prefix_of, unknown_labels
 from geval_py.checking.order import MIN_LINES, SAMPLED_LINES
-from geval_py.checking.places import lines_by_cr, name_of, place_of, separations
+from geval_py.checking.places import name_of, place_of, separations
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import LineFindings
@@ -27,7 +27,7 @@ from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.evaluate import cut_off_note
 from geval_py.tables.numbers import counted
-from geval_py.text import visible, words
+from geval_py.text import named, visible, words
 
 HEADER_NAMES = frozenset(words("answer class expected gold label labels tags target word y"))
 MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of lines is looked for
@@ -114,8 +114,14 @@ def _number_of_lines(output: CheckedOutput) -> None:
     number, items, target = output.lines.lines, output.target.lines, output.target
     if items is not None and number != items:
         causes = "".join(f"; {cause}" for cause in _line_count_causes(output, items))
-        message = f"the output has {counted(number, 'line')} for {counted(items, 'item')}{causes}"
-        output.add("E103" if number < items else "E104", message, line=min(number, items + 1))
+        has, at, file = (
+            f"the output has {counted(number, 'line')}",
+            min(number, items + 1),
+            target.expected or target.input,
+        )
+        places = [Place(at, 1, "", f"{has}, {named(file.name)} has {items:,}{causes}")] if file else ()
+        message = f"{has} for {counted(items, 'item')}{causes}"
+        output.add("E103" if number < items else "E104", message, line=at, places=places)
     elif items is None:
         reason = target.doubt
         if target.unreadable:
@@ -222,8 +228,8 @@ def _line_count_causes(output: CheckedOutput, items: int) -> Iterator[str]:
         yield "every second line is empty: print adds a line end to the one that the text has"
     elif "E111" in output.problems and total.lines > items:
         yield "there are empty lines"
-    if lines_by_cr(bytes(first.outputs)):
-        yield "its lines end with CR alone: --fix makes LF of each CR"
+    if total.lines == 1 and "W210" in output.problems:
+        yield "its lines end with CR alone"
     elif total.lines == 1 and "\\n" in texts[0]:
         yield r"it has `\n` in place of line ends: write line ends, not their repr()"
     if "W215" in output.problems:

@@ -18,33 +18,30 @@ from geval_py.reading.files import format_ending
 from geval_py.tables.escapes import json_text
 from geval_py.tables.layout import fitted, picture
 from geval_py.tables.numbers import counted, percent
-from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, link, visible
+from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible
 
 COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}
 
 
-def as_text(report: Report, *, colour: bool = False, width: int | None = None, links: bool = False) -> str:
+def as_text(report: Report, *, colour: bool = False, width: int | None = None) -> str:
     """Write a report for people: by file, then by rule, with an excerpt of the first line; the last line sums up.
 
-    On a terminal of a ``width``, excerpts and sentences fit into it. With ``links``, codes of rules are links.
+    On a terminal of a ``width``, excerpts and sentences fit into it.
     """
     lines: list[str] = []
     for path, problems in groupby(report.problems, key=lambda problem: problem.path):
         lines.append(visible(path))
         for problem in problems:
-            lines += [*problem_lines(problem, colour=colour, width=width, links=links), ""]
+            lines += [*problem_lines(problem, colour=colour, width=width), ""]
     lines.append(report.summary)
     return escape_commands("".join(fitted(lines, width)))
 
 
-def problem_lines(
-    problem: Problem, *, colour: bool = False, width: int | None = None, links: bool = False
-) -> Iterator[str]:
+def problem_lines(problem: Problem, *, colour: bool = False, width: int | None = None) -> Iterator[str]:
     """Yield the lines that tell people about a problem, without the file's name."""
     dim, plain = (DIM, PLAIN) if colour else ("", "")
     rule, extent = problem.rule, _extent(problem)
-    code = link(rule.code, rule.address) if links else rule.code
-    head = f"  {COLOURS[rule.severity] if colour else ''}{code} {rule.name} ({rule.severity}){plain}"
+    head = f"  {COLOURS[rule.severity] if colour else ''}{rule.code} {rule.name} ({rule.severity}){plain}"
     yield f"{head}: {extent}" if extent else head
     yield f"    {visible(problem.summary)}"
     for place in problem.places[:1]:
@@ -180,10 +177,10 @@ def from_root(problems: Iterable[Problem]) -> list[Problem]:
     return [replace(problem, path=below(problem.path)) for problem in problems]
 
 
-def render(report: Report, name: str, *, colour: bool = False, width: int | None = None, links: bool = False) -> str:
-    """Write a report in a format, a key of FORMATS; only text has colours and links, and fits into a ``width``."""
+def render(report: Report, name: str, *, colour: bool = False, width: int | None = None) -> str:
+    """Write a report in a format, a key of FORMATS; only text has colours, and fits into a ``width``."""
     if name == "text":
-        return as_text(report, colour=colour, width=width, links=links)
+        return as_text(report, colour=colour, width=width)
     return FORMATS[name](report)
 
 

@@ -12,8 +12,8 @@ from geval_py.scoring import kernel
 from geval_py.tables.escapes import html_text
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Table, named_columns
-from geval_py.text import visible
-from geval_py.version import DOCUMENTATION, __version__
+from geval_py.text import visible, words
+from geval_py.version import __version__
 
 Severity: TypeAlias = Literal["error", "warning"]
 
@@ -43,12 +43,6 @@ class Rule(NamedTuple):
     def severity(self) -> Severity:
         """Errors keep a submission from being scored; warnings do not."""
         return "error" if self.code.startswith("E") else "warning"
-
-    @property
-    def address(self) -> str:
-        """The address of the section of the documentation on it."""
-        page = "authoring" if self.code[1] == "4" else "rules"
-        return f"{DOCUMENTATION}/{page}.md#{self.code.lower()}-{self.name}"
 
     def is_broken(self, flags: int) -> bool:
         """Whether a line of word gaps with these flags breaks the rule; a total that was only rounded is 1."""
@@ -464,17 +458,23 @@ class Report:
         return f"<Report: {self.summary}{''.join(shown)}>"
 
     def table(self) -> Table:
-        """Return a table with a row for each problem."""
-        columns = named_columns(("file", "rule", "", "lines", "the first"))
+        """Return a table with a row for each place of a problem."""
         rows = [
-            (problem.path, f"{problem.rule.code} {problem.rule.name}", problem.rule.severity, problem.count,
-             problem.places[0].message)
+            (
+                problem.path,
+                place.line or None,
+                place.column or None,
+                *problem.rule[:2],
+                problem.rule.severity,
+                place.message,
+            )
             for problem in self.problems
-        ]  # fmt: skip
-        return Table(columns, rows)
+            for place in problem.places
+        ]
+        return Table(named_columns(words("path line column rule name severity message")), rows)
 
     def _repr_html_(self) -> str:
-        """Show a row a problem in Jupyter, and how many there are."""
+        """Show the table in Jupyter, and how many problems there are."""
         table = "".join(self.table().html()) if self.problems else ""
         return f"{table}<p>{html_text(self.summary)}</p>"
 

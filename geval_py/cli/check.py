@@ -29,8 +29,8 @@ from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.tables.formats import Result
 from geval_py.tables.layout import picture
 from geval_py.tables.numbers import counted
-from geval_py.tables.table import Column, Table
-from geval_py.text import named, shows_colours, shows_links, visible, width_of
+from geval_py.tables.table import Table
+from geval_py.text import named, shows_colours, visible, width_of
 
 TEXT_MAX_PLACES = 4  # for people: a line that they see, and the numbers of three more
 STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 an error in the command line."
@@ -120,8 +120,8 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
     """Show a report in a format of its own or, as a table, in any other; returns the exit status."""
     status = 0 if args.exit_zero else report.status
     if args.format in problem_formats.FORMATS:
-        style = {"colour": shows_colours(sys.stdout), "links": shows_links(sys.stdout)}
-        sys.stdout.write(problem_formats.render(report, args.format, width=width_of(sys.stdout), **style))
+        colour, width = shows_colours(sys.stdout), width_of(sys.stdout)
+        sys.stdout.write(problem_formats.render(report, args.format, colour=colour, width=width))
     else:
         terminal.show(_table(report), args)
     if args.output_file is not None:  # else the log of a job that fails would be empty
@@ -130,21 +130,13 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
 
 
 def _table(report: rules.Report) -> Result:
-    """Return a table with a row for each place of a problem."""
-    names = ("path", "line", "column", "rule", "name", "severity", "message")
-    rows = []
-    for problem in report.problems:
-        of_rule = (problem.rule.code, problem.rule.name, problem.rule.severity)
-        rows += [
-            (problem.path, place.line or None, place.column or None, *of_rule, place.message)
-            for place in problem.places
-        ]
+    """Return the table of a report, in which GitHub's runner sees no command."""
 
     def write(value: object) -> str:
-        return problem_formats.escape_commands(visible(str(value)))  # in which GitHub's runner sees no command
+        return problem_formats.escape_commands(visible(str(value)))
 
-    table = Table([Column(name, write=write) for name in names], rows)
-    return Result(document={}, people=table)
+    table = report.table()
+    return Result(document={}, people=Table([column._replace(write=write) for column in table.columns], table.rows))
 
 
 @check_command
@@ -189,15 +181,15 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
             raise UsageError(f"--fix and --diff need a file, not {kind}")
     failed = False
     for target in outputs:
-        path = target.path if isinstance(target, rules.Problem) else target.output
-        if isinstance(target, targets.Target) and not target.is_of_words:
-            metric = "a metric that is not known" if target.metric is None else target.metric.name
-            _complain(f"{named(path)} is scored with {metric}: only distributions over words are fixed")
-            continue
         if isinstance(target, rules.Problem):
-            problems = [target]
+            path, problems = target.path, [target]
         else:
+            path = target.output
             problems = check.check_output(target, rules.UNREADABLE, max_places=1, max_bytes=args.max_bytes)
+            if not target.is_of_words:
+                metric = "a metric that is not known" if target.metric is None else target.metric.name
+                _complain(f"{named(path)} is scored with {metric}: only distributions over words are fixed")
+                continue
         if problems:
             if args.diff:
                 _complain(f"`{visible(path)}`: {visible(problems[0].summary)}")

@@ -22,7 +22,7 @@ from geval_py.reading.config import argument_type, check_latex_options, natural_
 from geval_py.reading.items import LEFT_NAMES, RIGHT_NAMES
 from geval_py.tables.formats import FORMATS, format_of
 from geval_py.tables.layout import fitted
-from geval_py.text import named, nearest, visible, width_of
+from geval_py.text import named, suggestion, visible, width_of
 from geval_py.version import installs
 
 OptionAdder: TypeAlias = Callable[[argparse._ActionsContainer], object]
@@ -143,8 +143,7 @@ def unknown_subcommand(group: str, word: str | None = None) -> UsageError:
     if word is None:
         return UsageError(f"a command of geval {group} is missing\n  {there}")
     known = OTHER_COMMANDS.get(word, "").removeprefix(f"geval {group} ")
-    meant = known if known in names else nearest(word, names)
-    advice = "" if meant is None else f"did you mean {meant}? "
+    advice = f"did you mean {known}? " if known in names else suggestion(word, names)
     return UsageError(f"there is no command `geval {group} {visible(word)}`\n  {advice}{there}")
 
 

@@ -15,7 +15,7 @@ SAMPLE_ROWS = 100  # decide the widths: rows come one by one, and there may be m
 ROWS_PER_SCREEN = 20
 GAP_MARK = "\0"  # in a context; no other text has it, since control characters are escaped
 SHOWN_GAP = " ___ "
-_STYLE = "\x1b\\[[0-9;]*m|\x1b\\]8;;[^\x1b]*\x1b\\\\"  # a colour, or where a link begins or ends
+_STYLE = "\x1b\\[[0-9;]*m"  # a colour
 _BREAK = r" (?!%|[^ ]*\])"  # a space, but not before a percent sign or the upper end of an interval
 
 

@@ -10,11 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
-from geval_py.authoring.leaks import LEAK_RULES
 from geval_py.checking.problem_formats import render
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report
 from geval_py.text import visible
-from geval_py.version import DOCUMENTATION
 
 PROPERTY = settings(deadline=None, derandomize=True)
 ROOT = Path(__file__).parent.parent.parent
@@ -94,13 +92,6 @@ def test_json_keeps_the_token_as_it_is():
 
 
 # The documentation
-
-
-@pytest.mark.parametrize("rule", [*RULES, *LEAK_RULES], ids=lambda rule: rule.code)
-def test_the_address_of_a_rule_is_a_section_of_the_documentation(rule):
-    page, _, anchor = rule.address.removeprefix(f"{DOCUMENTATION}/").partition("#")
-    headings = re.findall(r"(?m)^### (.*)$", (ROOT / "docs" / page).read_text(encoding="utf-8"))
-    assert anchor in {heading.lower().replace(" ", "-") for heading in headings}
 
 
 # GitLab: the fields of https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format

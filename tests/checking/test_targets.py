@@ -316,7 +316,7 @@ not, and geval convert writes TSV.
 real/dev-0/out-model=bigram.tsv
   E103 too-few-lines (error): 1 line, 100 %
     the output has 1 line for 2 items
-    real/dev-0/out-model=bigram.tsv:1:1: the output has 1 line for 2 items
+    real/dev-0/out-model=bigram.tsv:1:1: the output has 1 line, `real/dev-0/expected.tsv` has 2
     To fix: Write one line for each line of in.tsv. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE.
 
 2 errors, 0 warnings in 2 files

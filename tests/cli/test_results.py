@@ -125,20 +125,3 @@ def test_exit_zero(challenge, geval):
     assert geval("check", "guess.tsv", "-q", "--exit-zero", "--format", "json")[0] == 0
     assert geval("challenge", "leaks", ".", "--exit-zero")[0] == 0
     assert geval("check", "--exit-zero", "--select", "E9")[0] == 2
-
-
-LINK = (
-    "\x1b]8;;https://github.com/geval-py/geval-py/blob/main/docs/rules.md#e114-not-a-number\x1b\\E114\x1b]8;;\x1b\\"
-)
-
-
-@pytest.mark.parametrize(("terminal", "variables", "is_linked"), [
-    (True, {}, True), (False, {}, False), (True, {"NO_COLOR": "1"}, False), (True, {"TERM": "dumb"}, False),
-    (True, {"TERM": "linux"}, False), (False, {"FORCE_COLOR": "1"}, False),
-    (True, {"TERM": "dumb", "FORCE_COLOR": "1"}, False),
-])  # fmt: skip
-def test_codes_of_rules_are_links_on_a_terminal(terminal, variables, is_linked, challenge, geval, monkeypatch):
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    out = geval("check", "guess.tsv", "-q", terminal=terminal)[1]
-    assert ("\x1b]8" in out, LINK in out) == (is_linked, is_linked)

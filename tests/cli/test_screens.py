@@ -53,7 +53,7 @@ def test_screens(name, columns, folder):
         os.close(theirs_out)
         os.close(theirs_err)
         shown, notes = written(out), written(err)
-    lines = re.sub(r"\x1b\[[0-9;]*m|\x1b\]8;;[^\x1b]*\x1b\\", "", shown + notes).splitlines()
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown + notes).splitlines()
     assert max(map(display_width, lines)) <= columns
     text = f"status {process.returncode}\n--- standard output\n{shortened(shown)}--- standard error\n"
     frozen, end, frozen_notes = (FROZEN / f"{name}.{columns}.txt").read_text().partition("--- standard error\n")
