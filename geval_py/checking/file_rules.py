@@ -17,7 +17,7 @@ from geval_py.checking import word_checks
 from geval_py.checking.first_lines import faults_of_first_lines
 from geval_py.checking.labels import prefix_of, unknown_labels
 from geval_py.checking.order import MIN_LINES, SAMPLED_LINES
-from geval_py.checking.places import name_of, place_of, separations
+from geval_py.checking.places import lines_by_cr, name_of, place_of, separations
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import LineFindings
@@ -228,8 +228,8 @@ def _line_count_causes(output: CheckedOutput, items: int) -> Iterator[str]:
         yield "every second line is empty: print adds a line end to the one that the text has"
     elif "E111" in output.problems and total.lines > items:
         yield "there are empty lines"
-    if total.lines == 1 and "W210" in output.problems:
-        yield "its lines end with CR alone"
+    if lines_by_cr(bytes(first.outputs)):
+        yield "its lines end with CR alone: --fix makes LF of each CR"
     elif total.lines == 1 and "\\n" in texts[0]:
         yield r"it has `\n` in place of line ends: write line ends, not their repr()"
     if "W215" in output.problems:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from geval_py.checking.places import separations
+from geval_py.checking.places import lines_by_cr, separations
 from geval_py.checking.rules import FLAG_RULES, RULES
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import files, rewriting, schemes, wordprobs
@@ -159,6 +159,9 @@ class Fixes:
 
     def fix_block(self, block: bytes, *, has_mark: bool = False) -> bytes:
         """Fix the next lines, as they are stored, each ended by LF; ``has_mark``: after a byte order mark."""
+        if "W210" in self.rules and (lines := lines_by_cr(block)):
+            self.changes["W210"] = self.lines = len(lines)
+            return b"\n".join(lines) + b"\n"
         stored = block.removesuffix(b"\n").split(b"\n")
         text = re.sub(_ENTRY_END + re.escape(self.separator.encode()), rb"\1 ", block) if self.separator else block
         lines = text.removesuffix(b"\n").split(b"\n")

@@ -160,7 +160,7 @@ FILES = [
     ("E104", b'[\n {\n  "a": 0.5\n }\n]\n', b"a\nb\n", "the output has 5 lines for 2 items", GOOD * 2),
     ("E104", GOOD * 2 + b"\n", b"a\nb\n", "the output has 3 lines for 2 items; there are empty lines", GOOD * 2),
     ("E104", GOOD.replace(b"\n", b"\n\n") * 2, b"a\nb\n", "the output has 4 lines for 2 items; every second line is empty: print adds a line end to the one that the text has", GOOD * 2),
-    ("E103", GOOD.replace(b"\n", b"\r") * 2, b"a\nb\n", "the output has 1 line for 2 items; its lines end with CR alone", GOOD * 2),
+    ("E103", GOOD.replace(b"\n", b"\r") * 2, b"a\nb\n", "the output has 1 line for 2 items; its lines end with CR alone: --fix makes LF of each CR", GOOD * 2),
     ("E103", GOOD.replace(b"\n", b"\\n") * 2, b"a\nb\n", r"the output has 1 line for 2 items; it has `\n` in place of line ends: write line ends, not their repr()", GOOD * 2),
     ("E103", b'"the:0.5 :0.5"\n', b"a\nb\n", "the output has 1 line for 2 items; there are quotes, as of a CSV writer: read and write with QUOTE_NONE", GOOD * 2),
     ("E105", gzip.compress(GOOD, mtime=0)[:-4], None, "corrupt gzip file: it ends before its end mark", gzip.compress(GOOD)),
