@@ -182,6 +182,7 @@ def test_there_is_a_schema_of_each_kind():
     assert SCHEMAS.keys() == COMMANDS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SCHEMAS)
 def test_what_is_written_is_valid(kind, documents):
     schema = SCHEMAS[kind]

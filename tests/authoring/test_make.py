@@ -261,6 +261,7 @@ def test_refused(documents, changes, message, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_one_text_is_cut_into_files_as_the_message_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = [numbered(str(n), 15).text for n in range(3_000)]

@@ -115,7 +115,13 @@ def test_a_challenge_of_the_gazettes_text_and_its_baselines(here, geval):
         assert (status, err, len(json.loads(out)["files"])) == (0, "", len(BASELINES))
     status, out, _ = geval("-t", "test-A", "--expected-directory", "c-answers", *places[2:], "--by-score")
     assert status == 0
-    assert [line.split("\t")[0] for line in out.splitlines()[1:]] == [*reversed(BASELINES)]
+    ranked = [line.split("\t")[0] for line in out.splitlines()[1:]]
+    assert [model for model in ranked if model != "document"] == [
+        model
+        for model in reversed(BASELINES)
+        if model != "document"  # a short text repeats few of its words
+    ]
+    assert ranked.index("document") < ranked.index("uniform")
 
 
 @pytest.mark.parametrize("command", ["challenge make texts", "challenge split old --columns Doc,Text"])
