@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +16,7 @@ from geval_py.checking import word_checks
 from geval_py.checking.first_lines import faults_of_first_lines
 from geval_py.checking.labels import prefix_of, unknown_labels
 from geval_py.checking.order import MIN_LINES, SAMPLED_LINES
-from geval_py.checking.places import lines_by_cr, name_of, place_of, separations
+from geval_py.checking.places import name_of, place_of, separations
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import LineFindings
@@ -114,11 +113,9 @@ def _number_of_lines(output: CheckedOutput) -> None:
     number, items, target = output.lines.lines, output.target.lines, output.target
     if items is not None and number != items:
         causes = "".join(f"; {cause}" for cause in _line_count_causes(output, items))
-        has, at, file = (
-            f"the output has {counted(number, 'line')}",
-            min(number, items + 1),
-            target.expected or target.input,
-        )
+        has = f"the output has {counted(number, 'line')}"
+        at = min(number, items + 1)
+        file = target.expected or target.input
         places = [Place(at, 1, "", f"{has}, {named(file.name)} has {items:,}{causes}")] if file else ()
         message = f"{has} for {counted(items, 'item')}{causes}"
         output.add("E103" if number < items else "E104", message, line=at, places=places)
@@ -138,22 +135,21 @@ def _numbers_far_above_one(output: CheckedOutput) -> None:
     if far is None:
         return
     if 2 * far.count > output.lines.lines and "E119" in output.codes:
-        ((advice, _),) = Counter(place.message.partition("; ")[2] for place in far.places).most_common(1)
+        advice = far.places[0].message.partition("; ")[2]
         note = wordprobs.far_above_one_note(far.count, output.lines.lines, advice)
         fix = advice and f"{advice[0].upper()}{advice[1:]}."
         output.add("E119", note, count=far.count, places=far.places, fix=fix)
     elif output.target.is_of_words:
-        near = output.problems.get("W201")
-        places = sorted([*(near.places if near else ()), *far.places])
+        near = output.problems.get("W201", far)
+        places = sorted({*near.places, *far.places})
         output.add("W201", count=output.lines.counts["W201"] + far.count, places=places)
 
 
 def _mixed_scales(output: CheckedOutput) -> None:
-    """Point at the first line of the scale that fewer lines have; of two equal ones, at the later (W213)."""
-    counts = output.lines.counts
-    firsts = {scale: output.lines.places[scale][0][0] for scale in ("probabilities", "logarithms") if counts[scale]}
-    if len(firsts) == 2:
-        output.add("W213", line=firsts[min(firsts, key=lambda scale: (counts[scale], -firsts[scale]))])
+    """Point at the first line of the scale that fewer lines have (W213)."""
+    count, scale = min((output.lines.counts[scale], scale) for scale in ("probabilities", "logarithms"))
+    if count:
+        output.add("W213", line=output.lines.places[scale][0][0])
 
 
 def _tokens_of_language_models(output: CheckedOutput) -> None:
@@ -161,8 +157,7 @@ def _tokens_of_language_models(output: CheckedOutput) -> None:
     if output.target.is_of_words:
         sample = output.lines.texts[: word_checks.SAMPLED_LINES]
         for code, places in word_checks.find_subwords(output.target, sample).items():
-            if places:
-                output.add(code, count=len(places), places=places, sample=len(sample))
+            output.add(code, count=len(places), places=places, sample=len(sample))
 
 
 def _beginnings_and_labels(output: CheckedOutput, first: Block) -> None:
@@ -228,7 +223,7 @@ def _line_count_causes(output: CheckedOutput, items: int) -> Iterator[str]:
         yield "every second line is empty: print adds a line end to the one that the text has"
     elif "E111" in output.problems and total.lines > items:
         yield "there are empty lines"
-    if lines_by_cr(bytes(first.outputs)):
+    if total.lines == 1 and b"\r" in bytes(first.outputs).rstrip():
         yield "its lines end with CR alone: --fix makes LF of each CR"
     elif total.lines == 1 and "\\n" in texts[0]:
         yield r"it has `\n` in place of line ends: write line ends, not their repr()"

@@ -10,23 +10,21 @@ Fixing a fixed line again changes nothing.
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from geval_py.checking.places import lines_by_cr, separations
-from geval_py.checking.rules import FLAG_RULES, RULES
+from geval_py.checking.places import separations
+from geval_py.checking.rules import FLAG_RULES, RULES, RULES_BY_CODE
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import files, rewriting, schemes, wordprobs
 from geval_py.reading.files import FORMAT_ENDINGS
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader, decode_lines
-from geval_py.scoring.kernel import backends, reference
+from geval_py.scoring.kernel import TINY, backends, reference
 from geval_py.text import named
 
 DIFF_LINES = 1000
 FIXABLE = frozenset(rule.code for rule in RULES if rule.fixable)
-_ENTRY_END = rb"(:[-+.0-9eE]*[0-9])"
 
 
 def fix_line(
@@ -37,7 +35,8 @@ def fix_line(
     ``rest_mass``, in (0, 1), is given to the rest entry of a line that leaves no mass for other words; the words keep
     their proportions. ``rules`` are the codes of the only rules to apply. A vector, a line of logarithms and a line
     with an entry that looks like two lose their stray spaces and carriage returns, and nothing else is changed. A
-    malformed line loses spaces only if it is well formed without them; one with a NUL, as in UTF-16, stays as it is.
+    malformed line loses spaces only if it is well formed without them. A line with a NUL, as in UTF-16, or with a
+    carriage return before other characters, which may end a line, stays as it is.
 
     >>> fix_line("the:1.5e0  :1.5")
     ('the:1.5e0 :1.5', frozenset({'E112'}))
@@ -48,9 +47,9 @@ def fix_line(
     >>> fix_line("a:0.333 b:0.333 c:0.333", rest_mass=0.1)[0]
     'a:0.3 b:0.3 c:0.3 :0.1'
     """
-    if "\0" in text:
+    read = text.rstrip("\r")
+    if "\0" in read or "\r" in read:
         return text, frozenset()
-    read = text.replace("\r", "")
     tidy = re.sub("  +", " ", read).strip(" ") if "E112" in rules else read
     codes = {"W210"} if "W210" in rules and read != text else set()
     try:
@@ -69,15 +68,13 @@ def fix_line(
         token if value == before else f"{word}:{_write(value)}"
         for word, token, before, value in zip(line.words, tidy.split(" "), line.values, values, strict=True)
     ]
-    total = wordprobs.sum_in_order(values)
-    is_rounded = reference.is_explained(total, reference.rounding(reference.numbers_of(tidy)))
-    is_full = total > 1.0 or is_rounded or wordprobs.REST in line.words
-    entries = list(zip(line.words, values, strict=True))
-    has_rest = any(value for word, value in entries if word == wordprobs.REST)
-    if rest_mass is not None and "W204" in rules and is_full and not has_rest and wordprobs.are_probabilities(values):
-        shares = [(word, value, value * (1.0 - rest_mass) / total) for word, value in entries if word]
-        if not any(value and share < sys.float_info.min for _, value, share in shares):  # it would lose digits
-            tokens = [*(f"{word}:{_write(share)}" for word, _, share in shares), f":{_write(rest_mass)}"]
+    if rest_mass is not None and "W204" in rules and wordprobs.are_probabilities(values):
+        flags = reference.distribution_flags(" ".join(tokens), 1)
+        if RULES_BY_CODE["W204"].is_broken(flags) and not flags & TINY:  # a tiny number would lose digits
+            total = wordprobs.sum_in_order(values)
+            shares = [value * (1.0 - rest_mass) / total for value in values]
+            tokens = [f"{word}:{_write(share)}" for word, share in zip(line.words, shares, strict=True) if word]
+            tokens.append(f":{_write(rest_mass)}")
             codes.add("W204")
     return " ".join(tokens) if codes else text, frozenset(codes)
 
@@ -107,23 +104,22 @@ def fix_file(
     if files.name_of(path).endswith(FORMAT_ENDINGS):
         raise UsageError(f"Cannot fix {named(path)}: it is not TSV; `geval convert` writes it as TSV")
     original = rewriting.check_replaceable(path, verb="fix")
-    separator = ""  # of the entries of all lines, if no line has a space (E118)
+    fixes = Fixes(path, rest_mass, rules)
     if "E118" in rules:
         with LineReader(path) as reader:
             block = reader.block()
             places = separations(decode_lines(block))
             while block and b" " not in block:
                 block = reader.block()
-            separator = places[0].token if places and not block else ""
-    fixes = Fixes(path, rest_mass, frozenset(rules), separator=separator)
+            if places and not block:  # no line has a space
+                fixes.separator = places[0].token
     with LineReader(path) as reader:
         if not write:
             for _ in fixes.fix_blocks(reader):
                 pass
             return fixes
-        compression = reader.compression
         replacing = rewriting.written_whole(
-            path, compression=compression, original=original, backup=backup, verb="fix"
+            path, compression=reader.compression, original=original, backup=backup, verb="fix"
         )
         with replacing as file:
             for block in fixes.fix_blocks(reader):
@@ -145,7 +141,7 @@ class Fixes:
 
     path: str
     rest_mass: float | None
-    rules: frozenset[str] = FIXABLE
+    rules: Collection[str] = FIXABLE
     separator: str = ""
     lines: int = 0
     changes: Counter[str] = field(default_factory=Counter)
@@ -154,38 +150,34 @@ class Fixes:
 
     def fix_blocks(self, reader: LineReader) -> Iterator[bytes]:
         """Yield the blocks of a file, each with its lines fixed."""
-        while block := reader.block():
-            yield self.fix_block(block, has_mark=reader.has_byte_order_mark and not self.lines)
-
-    def fix_block(self, block: bytes, *, has_mark: bool = False) -> bytes:
-        """Fix the next lines, as they are stored, each ended by LF; ``has_mark``: after a byte order mark."""
-        if "W210" in self.rules and (lines := lines_by_cr(block)):
-            self.changes["W210"] = self.lines = len(lines)
-            return b"\n".join(lines) + b"\n"
-        stored = block.removesuffix(b"\n").split(b"\n")
-        text = re.sub(_ENTRY_END + re.escape(self.separator.encode()), rb"\1 ", block) if self.separator else block
-        lines = text.removesuffix(b"\n").split(b"\n")
-        flags = backends.score_lines(text, b"\n" * len(lines), schemes.DEFAULT_BITS, 1)[1]
-        rules = [rule for rule in FLAG_RULES if rule.fixable and (rule.code != "W204" or self.rest_mass is not None)]
-        suspicious = {each for each in set(flags) if any(rule.is_broken(each) for rule in rules)}
-        if not (suspicious or text != block or has_mark):
-            self.lines += len(lines)
-            return block
-        for index, (before, each) in enumerate(zip(stored, flags, strict=True)):
-            self.lines += 1
-            line, codes = lines[index].decode(errors="surrogateescape"), {"E118"} if lines[index] != before else set()
-            if has_mark and not index:
-                before, line = BYTE_ORDER_MARK + before, f"\ufeff{line}"
-                if "W211" in self.rules:
+        rules = [rule for rule in FLAG_RULES if rule.fixable]
+        entry_end = re.compile(f"(:[-+.0-9eE]*[0-9]){re.escape(self.separator)}")
+        for block in iter(reader.block, b""):
+            if "W210" in self.rules and b"\n" not in block[:-1]:  # CRs may end the lines, alone
+                block = re.sub(rb"(:[-+.0-9eE]*[0-9])\r+(?=[^\r\n])", rb"\1\r\n", block)
+            lines = block.removesuffix(b"\n").split(b"\n")
+            flags = backends.score_lines(block, b"\n" * len(lines), schemes.DEFAULT_BITS, 1)[1]
+            suspicious = {kind for kind in {*flags} if self.separator or any(rule.is_broken(kind) for rule in rules)}
+            if reader.has_byte_order_mark and not self.lines:
+                lines[0] = BYTE_ORDER_MARK + lines[0]
+                suspicious.add(flags[0])
+            for index, (stored, kind) in enumerate(zip(lines, flags, strict=True)):
+                self.lines += 1
+                if kind not in suspicious:
+                    continue
+                line, codes = stored.decode(errors="surrogateescape"), set[str]()
+                if self.lines == 1 and "W211" in self.rules and line.startswith("\ufeff"):
                     line = line.lstrip("\ufeff")  # a second one would be the mark of the new file
                     codes.add("W211")
-            if each in suspicious:
+                if self.separator and entry_end.search(line):
+                    line = entry_end.sub(r"\1 ", line)
+                    codes.add("E118")
                 line, more = fix_line(line, rest_mass=self.rest_mass, rules=self.rules)
                 codes |= more
-            lines[index] = line.encode(errors="surrogateescape")
-            if codes:
-                self.changes.update(codes)
-                if len(self.diff) < DIFF_LINES:
-                    after = lines[index].decode(errors="replace")
-                    self.diff.append((self.lines, before.decode(errors="replace"), after))
-        return b"\n".join(lines) + b"\n"
+                if codes:
+                    lines[index] = line.encode(errors="surrogateescape")
+                    self.changes.update(codes)
+                    if len(self.diff) < DIFF_LINES:
+                        before, after = (raw.decode(errors="replace") for raw in (stored, lines[index]))
+                        self.diff.append((self.lines, before, after))
+            yield b"\n".join(lines) + b"\n"

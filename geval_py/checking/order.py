@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, count, groupby, islice, takewhile
-from math import fsum, hypot, log
-from operator import itemgetter
+from itertools import chain, count, groupby, islice
+from math import fsum, gcd, hypot, log
+from operator import eq, itemgetter
 from typing import Any, NamedTuple
 
 from geval_py.errors import MalformedLineError
@@ -48,17 +48,15 @@ def judge_lines(texts: Sequence[bytes], answers: Sequence[bytes], items: int, bi
     ``texts`` are the first lines of an output for some ``items``. ``bits`` are those of the buckets of words; without
     them, a line is right if it is the answer.
     """
-    if bits is not None and _are_sorted(texts[:MAX_LINES]):
-        return Fault("W305", "the lines are sorted")
-    rows = [*zip(texts, answers, strict=False)][: SAMPLED_LINES if bits is None else MAX_LINES]
+    rows = [*zip(texts, answers, strict=False)][:MAX_LINES]
     sample = [text for text, _ in rows[:SAMPLED_LINES]]
     if len({*sample}) < 2:  # one guess has no order
         return Fault("W304", OTHER_ORDER)
-    are_answers = [text.removesuffix(b":1") for text in sample] == answers[: len(sample)]
-    if bits is not None and are_answers and len(sample) >= MIN_EQUAL:
-        return Fault("W305", f"the first {len(sample)} lines are the answers themselves")
-
-    score = backends.bounded_losses
+    if bits is not None:
+        if _are_sorted(texts[:MAX_LINES]):
+            return Fault("W305", "the lines are sorted")
+        if len(sample) >= MIN_EQUAL and [text.removesuffix(b":1") for text in sample] == answers[: len(sample)]:
+            return Fault("W305", f"the first {len(sample)} lines are the answers themselves")
 
     def losses(places: Iterable[int]) -> list[float]:
         """Return the losses of lines with the answers at some places, which begin again after the last answer."""
@@ -66,7 +64,7 @@ def judge_lines(texts: Sequence[bytes], answers: Sequence[bytes], items: int, bi
         if bits is None:
             return [LOSS_OF_MISS * (text != answer) for text, answer in zip(scored, chosen, strict=True)]
         outputs, expected = (b"\n".join(lines) + b"\n" for lines in (scored, chosen))
-        return [min(loss, MAX_LOSS) for loss in score(outputs, expected, bits, 1)[0]]
+        return [min(loss, MAX_LOSS) for loss in backends.bounded_losses(outputs, expected, bits, 1)[0]]
 
     if repetition := _repetition(rows):
         return Fault("W305", repetition)
@@ -112,19 +110,18 @@ def _are_sorted(texts: Sequence[bytes]) -> bool:
 def _repetition(rows: Sequence[tuple[bytes, bytes]]) -> str:
     """Return what to say of lines with their answers that repeat others, which have other answers; "" for none."""
     runs = [[answer for _, answer in run] for _, run in groupby(rows, key=itemgetter(0))]
-    size = min(map(len, runs[:-1]), default=0)
-    are_batches = len(runs) > 2 and size >= MIN_BATCH and all(len(run) % size == 0 for run in runs[:-1])
-    if are_batches and len({*runs[0]}) > 1:
+    size = gcd(*map(len, runs[:-1]))
+    if len(runs) > 2 and size >= MIN_BATCH and len({*runs[0]}) > 1:
         return f"every {size} lines have the same guess, as if the first of a batch was written for all"
-    most = 2 * len({text for text, _ in rows})  # as many lines have too few texts to be varied
-    batches: dict[tuple[bytes, ...], int] = {}  # with their first places
-    for start in range(len(rows) - MIN_BATCH + 1):
-        batch = tuple(text for text, _ in rows[start : start + MIN_BATCH])
-        before = batches.setdefault(batch, start)
-        pairs = zip(rows[before : min(start, before + most)], rows[start : start + most], strict=False)
-        same = [*takewhile(lambda pair: pair[0][0] == pair[1][0], pairs)]
-        is_whole = len(same) in (start - before, len(rows) - start) and 2 * len(same) > start - before
-        is_varied = len(same) >= MIN_BATCH and 2 * len({text for (text, _), _ in same}) > len(same)
-        if is_whole and is_varied and 2 * sum(row == repeated for row, repeated in same) < len(same):
-            return f"lines {start + 1} to {start + len(same)} repeat lines {before + 1} to {before + len(same)}"
+    texts = [text for text, _ in rows]
+    last: dict[tuple[bytes, ...], int] = {}  # the last places of some texts
+    for start in range(len(rows)):
+        few = tuple(texts[start : start + MIN_BATCH])
+        before = last.get(few, start)
+        last[few] = start
+        size = start - before
+        batch, repeated = texts[before:start], texts[start : start + size]
+        is_varied = size >= MIN_BATCH and batch == repeated and 2 * len({*batch}) > size
+        if is_varied and 2 * sum(map(eq, rows[before:start], rows[start:])) < size:
+            return f"lines {start + 1} to {start + size} repeat lines {before + 1} to {start}"
     return ""

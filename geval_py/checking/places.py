@@ -29,12 +29,6 @@ def separations(texts: Sequence[str]) -> list[Place]:
     return [Place(line, *_split_by(match), text) for line, text, match in matches if 2 * len(matches) >= len(texts)]
 
 
-def lines_by_cr(block: bytes) -> list[bytes]:
-    """Return the lines of a block that only CRs separate; [] for another block."""
-    lines = block.strip(b"\r\n").split(b"\r")
-    return lines if len(lines) > 1 and b"\n" not in block[:-1] and all(b":" in line for line in lines) else []
-
-
 def _split_by(match: re.Match[str]) -> tuple[int, str, str]:
     """Return the column and the separator that ends a match, and the message."""
     separator = match[1].strip(" ")

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -108,9 +107,9 @@ def as_github(report: Report) -> str:
         return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
     commands = []
-    for problem in from_root(report.problems):
+    for problem in report.problems:
         rule, place = problem.rule, problem.places[0]
-        file = escaped(visible(problem.path)).replace(":", "%3A").replace(",", "%2C")
+        file = escaped(visible(from_root(problem.path))).replace(":", "%3A").replace(",", "%2C")
         place_in_file = f"file={file},line={max(1, place.line)},col={max(1, place.column)}"
         message = "\n".join(filter(None, (visible(place.message), _extent(problem), _what_to_do(problem))))
         commands.append(f"::{rule.severity} {place_in_file},title={rule.code} {rule.name}::{escaped(message)}\n")
@@ -134,8 +133,8 @@ def as_gitlab(report: Report) -> str:
 
     same: Counter[str] = Counter()
     entries = []
-    for problem in from_root(report.problems):
-        code, path = problem.rule.code, visible(problem.path)
+    for problem in report.problems:
+        code, path = problem.rule.code, visible(from_root(problem.path))
         for place in problem.places:
             text = f"{code} {visible(place.message)}"
             key = f"{path}\n{text}"
@@ -161,20 +160,16 @@ FORMATS: dict[str, Callable[[Report], str]] = {
 }
 
 
-def from_root(problems: Iterable[Problem]) -> list[Problem]:
-    """Return problems with paths as GitHub and GitLab read them: with slashes, from the root of the repository.
+def from_root(path: str) -> str:
+    """Return a path as GitHub and GitLab read it: with slashes, from the root of the repository.
 
     A path outside of it, and any path where no variable names the root, only loses a `./` in front.
     """
     root = os.environ.get("GITHUB_WORKSPACE") or os.environ.get("CI_PROJECT_DIR")
-
-    def below(path: str) -> str:
-        absolute = os.path.abspath(path)
-        if root and "://" not in path and absolute.startswith(start := os.path.join(os.path.realpath(root), "")):
-            path = absolute.removeprefix(start)
-        return path.replace(os.sep, "/").removeprefix("./")
-
-    return [replace(problem, path=below(problem.path)) for problem in problems]
+    absolute = os.path.abspath(path)
+    if root and "://" not in path and absolute.startswith(start := os.path.join(os.path.realpath(root), "")):
+        path = absolute.removeprefix(start)
+    return path.replace(os.sep, "/").removeprefix("./")
 
 
 def render(report: Report, name: str, *, colour: bool = False, width: int | None = None) -> str:
@@ -196,6 +191,6 @@ def _what_to_do(problem: Problem) -> str:
     fix = problem.fix or rule.fix
     if rule.fixable and "--fix" not in fix:
         fix += " --fix does it."
-    return (
-        f"{fix} It needs TSV, which geval convert writes." if "--fix" in fix and format_ending(problem.path) else fix
-    )
+    if "--fix" in fix and format_ending(problem.path):
+        fix += " It needs TSV, which geval convert writes."
+    return fix

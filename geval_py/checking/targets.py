@@ -139,12 +139,11 @@ def _submission_targets(path: str, challenge: str | None, tests: Sequence[str]) 
     challenge, sets = challenge_and_tests(path, challenge)
     if sets:
         _check_challenge(challenge, tests)
-    is_folder = os.path.isdir(path)
     try:
         with user_submission(path, tests or sets) as (selection, paths):
             for output in selection.outputs:
                 target = Target(output_at(paths[output.file]).file, challenge, output.test)
-                target.shown = "" if is_folder else os.path.join(path, output.file)
+                target.shown = "" if os.path.isdir(path) else os.path.join(path, output.file)
                 target.notes += (f"{visible(path)}: {note}" for note in selection.notes)
                 yield target
             for test in selection.tests:
@@ -175,8 +174,9 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
                 yield file_problem(RULES_BY_CODE["E101"], output.path, _one_line(output.fault))
                 continue
             if output.path in seen:
-                sets = f"{len(tests)} test sets ({some_of(tests)})"
-                raise UsageError(f"`{visible(output.path)}` cannot be for {sets}: choose one")
+                raise UsageError(
+                    f"`{visible(output.path)}` cannot be for {len(tests)} test sets ({some_of(tests)}): choose one"
+                )
             seen.add(output.path)
             is_file = not output.file.is_in_no_folder
             folder = os.path.dirname(os.path.abspath(output.path)) if is_file else os.curdir
@@ -184,8 +184,8 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
             if challenge is None and is_file and not os.path.isabs(output.path):  # messages name all files in one way
                 place = os.path.relpath(place)
             target = Target(output.file, place, name, doubt)
-            if target.test is not None and target.doubt:
-                target.notes.append(f"{named(target.output)}: {target.doubt}")
+            if name is not None and doubt:
+                target.notes.append(f"{named(output.path)}: {doubt}")
             yield target
 
 
@@ -256,7 +256,7 @@ def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
 # The options of a challenge
 
 
-def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
+def with_options(target: Target, metric_names: Sequence[str] = ()) -> None:
     """Add what the options of the target's challenge tell, and the rules that apply.
 
     The metrics, those of some ``metric_names`` or else the challenge's, choose the rules or, with a note, where they
@@ -275,14 +275,16 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
     try:
         if not unknown and task.schemes():
             _add_rules(target, task)
-            return target
+            return
     except UsageError as error:
         unknown = f"{_one_line(error)}; in {named(path)}"
     if not unknown:
         reason = "names no metric" if files.exists(path) else "is not there"
-        note = f"the rules of word gaps apply, since {named(path)} {reason}; "
-        target.notes.append(f"{note}for another task, add --metric NAME or --challenge DIR")
-        return target
+        target.notes.append(
+            f"the rules of word gaps apply, since {named(path)} {reason}; "
+            "for another task, add --metric NAME or --challenge DIR"
+        )
+        return
     texts = first_lines(target.file, target.header)
     target.is_of_words = not texts
     for text in (text for text in texts if ":" in text):
@@ -291,7 +293,6 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
             target.is_of_words = True
     what = "the rules of word gaps apply" if target.is_of_words else "only the rules of any text apply"
     target.notes.append(f"{unknown}; so {what}")
-    return target
 
 
 def _add_files(target: Target, task: config.Task) -> None:
@@ -332,8 +333,7 @@ def _add_rules(target: Target, task: config.Task) -> None:
     metrics = [find_metric(scheme.metric) for scheme in schemes]
     needing = [metric.name for metric in metrics if metric.needs_candidates]
     if needing and first_lines(target.file, target.header) and target.file.lists_answers_alone:
-        note = f"{named(target.output)}: {some_of(needing)} cannot be computed, since {ANSWERS_ALONE}"
-        target.notes.append(note)
+        target.notes.append(f"{named(target.output)}: {some_of(needing)} cannot be computed, since {ANSWERS_ALONE}")
     of_shares = any(metric.answers == "shares" for metric in metrics)
     target.words_are_plain = not (schemes[0].text_flags or of_shares)
     target.reader = next((metric for metric in metrics if metric.has_entries or metric.needs_vocabulary), None)

@@ -201,7 +201,7 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, list[Place]
             for word in read_lines(file, header=target.header):
                 lines += 1
                 counts.update(token for token in frequent if word.startswith(token) or word.endswith(token))
-    firsts: dict[str, dict[int, Place]] = {"W219": {}, "W220": {}}  # by the rule and the line
+    firsts = defaultdict[str, dict[int, Place]](dict)  # by the rule and the line
     for place in sorted(chain.from_iterable(map(places_of.__getitem__, frequent))):
         is_mark = place.token in MARKS
         if counts[place.token] <= is_mark * KNOWN_SHARE * lines:

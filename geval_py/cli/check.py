@@ -206,7 +206,7 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
         name = visible(fixed.path)
         if args.diff:
             failed |= bool(fixed.changes) and not args.exit_zero
-            shown = fixed.diff[: args.max_problems or len(fixed.diff)]
+            shown = fixed.diff[: args.max_problems or None]
             width = width_of(sys.stdout)
             for line, *texts in shown:
                 # On a terminal, only what is around the first change is shown.

@@ -46,7 +46,8 @@ def check(tmp_path):
         if header is not None:
             (tmp_path / "out-header.tsv").write_text(f"{header}\n")
         (tmp_path / "config.txt").write_text("--out-header out-header.tsv" if header_is_skipped else "")
-        target = with_options(Target(File(str(path)), str(tmp_path), **known))
+        target = Target(File(str(path)), str(tmp_path), **known)
+        with_options(target)
         problems = check_output(target, {*rules} - {"W108"}, **options)
         return {problem.rule.code: problem for problem in problems}
 
@@ -205,10 +206,10 @@ def test_the_samples_are_clean():
 
 
 @pytest.mark.parametrize(("lines", "line"), [
-    ("pl", 2), ("lp", 2), ("pppl", 4), ("lppp", 1), ("_plppl", 3), ("ll_" + "p" * 50 + "l", 1), ("p" * 9 + "_l" * 9, 11),
+    ("pl", 2), ("lp", 1), ("pppl", 4), ("lppp", 1), ("_plppl", 3), ("ll_" + "p" * 50 + "l", 1), ("p" * 9 + "_l" * 9, 11),
 ])  # fmt: skip
 def test_mixed_scales_have_a_place(lines, line, check):
-    """The first line of the scale that fewer lines have, or of two the later one."""
+    """The first line of the scale that fewer lines have, or that of logarithms."""
     texts = {"p": b"a:0.5 :0.5\n", "l": b"a:-1 :-1\n", "_": b":1\n"}
     problem = check(b"".join(texts[kind] for kind in lines), b"a\n" * len(lines))["W213"]
     assert first(problem) == (line, 1, "", "some lines have probabilities, and others have logarithms")
@@ -297,7 +298,8 @@ def test_a_mutated_output_is_scored_or_has_an_error_where_geval_names_it(tmp_pat
     files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))
     options = Task(**files, metrics=("LogLossHashed",))
     split = locate(options)
-    target = with_options(Target(split.outputs[0].file, str(folder), expected=split.expected))
+    target = Target(split.outputs[0].file, str(folder), expected=split.expected)
+    with_options(target)
     problems = check_output(target, ALL, max_places=0)
     errors = [problem for problem in problems if problem.rule.severity == "error"]
     try:

@@ -3,6 +3,7 @@
 import math
 import random
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -201,8 +202,9 @@ def alone(raw, rest_mass):
 def test_what_flags_tell_is_what_fixing_does(lines, rest_mass):
     """A block, of which flags tell what is parsed, is fixed as each line by itself, which is always parsed."""
     told = Fixes("out.tsv", rest_mass)
-    told.fix_block(b"a:0.5 :0.5\n")
-    block = told.fix_block(b"".join(line + b"\n" for line in lines)).split(b"\n")[:-1]
+    blocks = iter([b"a:0.5 :0.5\n", b"".join(line + b"\n" for line in lines), b""])
+    reader = SimpleNamespace(block=lambda: next(blocks), has_byte_order_mark=False)
+    block = [*told.fix_blocks(reader)][1].split(b"\n")[:-1]
     fixed = [alone(line, rest_mass) for line in lines]
     assert block == [line for line, _ in fixed]
     assert told.changes == Counter(sorted(code for _, codes in fixed for code in codes))

@@ -23,7 +23,8 @@ def check(tmp_path):
                 (tmp_path / f"{name}.tsv").write_text("".join(f"{word}\n" for word in words))
                 known[name] = File(str(tmp_path / f"{name}.tsv"))
         (tmp_path / "out.tsv").write_text("".join(f"{line}\n" for line in lines))
-        target = with_options(Target(File(str(tmp_path / "out.tsv")), str(tmp_path), expected=known.get("expected")))
+        target = Target(File(str(tmp_path / "out.tsv")), str(tmp_path), expected=known.get("expected"))
+        with_options(target)
         target.training = known.get("training")
         found = check_output(target, {*ALL} - {"W108"}, **options)
         return {problem.rule.code: problem for problem in problem_codes(found)}
