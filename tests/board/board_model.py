@@ -206,16 +206,19 @@ class Model:
         self.store(*what, **how)
         yield
 
-    def scan(self, *, again, now):
-        """Scan the folders, in their order."""
+    def listed(self, *, again):
+        """Return what a scan lists at its beginning, in its order: the names, each with its submission if it is there."""
         self._check_answers()
         known = {mark: one for one in self.submissions for mark in one.marks}
-        waiting = [
+        return [
             (name, known.get(mark))
             for name, (*_, mark) in sorted(self.folders.items(), key=lambda item: natural_order(item[0]))
             if mark not in known or (again and known[mark].is_unscored)
         ]
-        for name, row in waiting:
+
+    def scan(self, listed, now):
+        """Scan what was listed, whatever was done since."""
+        for name, row in listed:
             content, form, mark = self.folders[name]
             with suppress(RefusedError):
                 if self.names.get(name.casefold(), name) != name:

@@ -122,11 +122,14 @@ class BoardMachine(Machine):
             content = self.faulty_board.contents[number]
             self.model.folders[name] = content, form, self.faulty_board.send(name, content, form)
         now, folder = self.now, str(self.faulty_board.scanned)
-        action = Action(
-            "scan",
-            lambda: submissions.scan(self.board, folder, now=now, again=again),
-            after(lambda model: model.scan(again=again, now=now)),
-        )
+
+        def predict(model, during):
+            listed = model.listed(again=again)
+            if during is not None:
+                during(model)
+            yield from model.scan(listed, now)
+
+        action = Action("scan", lambda: submissions.scan(self.board, folder, now=now, again=again), predict)
         self.perform(action, kill, inner)
 
     def change(self, operation, *values, **more):
