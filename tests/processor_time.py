@@ -16,7 +16,7 @@ import pytest
 SLOW = 1.0  # seconds of the machine on which QUIET_LOOP was measured
 TICKS = os.sysconf("SC_CLK_TCK")  # before tests put another function in its place
 QUIET_LOOP = 0.024  # seconds, of `loop` on that machine when it does nothing else
-SURELY = 2  # times as much as a busy machine lets a test take that is not slow
+SURELY = 5  # times as much as a busy machine lets a test take that is not slow
 MANY_MODULES = 20  # a test that is the first to import a library pays for all
 SECONDS = Path(__file__).with_name("seconds.tsv")  # of each file, in one process without --long
 

@@ -30,7 +30,7 @@ def test_that_waits():
 @pytest.mark.slow
 def test_a_test_that_takes_long_without_the_mark_fails(tmp_path):
     (tmp_path / "test_it.py").write_text(TESTS)
-    (tmp_path / "conftest.py").write_text("import processor_time as p\np.SLOW, p.QUIET_LOOP = 0.1, 9")
+    (tmp_path / "conftest.py").write_text("import processor_time as p\np.SLOW, p.SURELY, p.QUIET_LOOP = 0.1, 2, 9")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "processor_time", "-p", "no:cacheprovider", tmp_path]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}

@@ -356,6 +356,7 @@ def test_an_interrupt_at_any_step_leaves_a_whole_file(backup, output):
 COMMAND = [sys.executable, "-I", "-c", "import sys; from geval_py.__main__ import main; sys.exit(main())"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [4, pytest.param(20, marks=pytest.mark.long)])
 def test_a_signal_at_any_time_leaves_no_hidden_file(output, runs):
     """The process is real, and the moments are random."""
