@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import zip_longest
 
@@ -51,7 +52,13 @@ def rule_options(beginning: str) -> tuple[OptionAdder, ...]:
     )
 
 
-MASS = config.matched("0?[.][0-9]*[1-9][0-9]*|[1-9]([.][0-9]+)?e-[1-9][0-9]?", "a number between 0 and 1", float)
+def _mass(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < float(text) < 1:
+            return float(text)
+    raise ValueError(f"{text!r} is not a number between 0 and 1")
+
+
 check_command = command(
     "check",
     "Find every problem of a submission, at its line and column, without the hidden answers.",
@@ -84,7 +91,7 @@ check_command = command(
     switch("--fix", help="fix what can be fixed without guessing; keeps OUTPUT.orig"),
     switch("--diff", help="show what --fix would change, and write nothing"),
     option(
-        "--rest-mass", type=config.argument_type(MASS), metavar="EPS",
+        "--rest-mass", type=config.argument_type(_mass), metavar="EPS",
         help="with --fix: the rest to add if there is none",
     ),
     switch("--no-backup", help="with --fix: do not keep OUTPUT.orig"),
@@ -185,11 +192,11 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
             path, problems = target.path, [target]
         else:
             path = target.output
-            problems = check.check_output(target, rules.UNREADABLE, max_places=1, max_bytes=args.max_bytes)
             if not target.is_of_words:
                 metric = "a metric that is not known" if target.metric is None else target.metric.name
                 _complain(f"{named(path)} is scored with {metric}: only distributions over words are fixed")
                 continue
+            problems = check.check_output(target, rules.UNREADABLE, max_places=1, max_bytes=args.max_bytes)
         if problems:
             if args.diff:
                 _complain(f"`{visible(path)}`: {visible(problems[0].summary)}")

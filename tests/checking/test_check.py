@@ -449,6 +449,13 @@ def test_fix_and_diff(submission, geval):
     assert "nothing to fix" in geval("check", "--fix", "-t", "dev-0", "--rest-mass", "0.1")[2]
 
 
+@pytest.mark.parametrize("mass", ["1e-05", "1E-3", ".5", "0.999"])
+def test_a_rest_mass_is_any_number_between_0_and_1(mass, submission, geval):
+    (submission / "dev-0/out.tsv").write_text("the:1\nthe:1\n")
+    geval("check", "--fix", "-t", "dev-0", "--rest-mass", mass)
+    assert float((submission / "dev-0/out.tsv").read_text().split(":")[-1]) == float(mass)
+
+
 def test_every_rule_has_a_test():
     tested = {row[0] for row in LINES} | {row[0] for row in FILES} | {"E101", "E108", "W215", "W301"}
     others = {"E117", "W217", "W222", "W303"}  # in test_others.py
