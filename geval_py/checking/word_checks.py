@@ -17,9 +17,10 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import chain, islice
 from math import fsum, inf
+from operator import or_
 from typing import Any
 
 from geval_py.checking import places
@@ -133,6 +134,7 @@ def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
     findings = LineFindings(block, max_places)
     losses, flags = backends.score_lines(block.outputs, block.expected, target.bits, block.first_line)
     kinds = Counter(flags)  # the number of lines with each combination of flags
+    present = reduce(or_, kinds, 0)
     findings.begin(all_malformed=all(kind & kernel.MALFORMED for kind in kinds))
     for kind, count in kinds.items():
         if not kind & NO_CHOICE_OF_SCALE:
@@ -145,18 +147,19 @@ def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
             findings.counts[rule.code] = sum(kinds[kind] for kind in breaking)
     if target.reader is not None:
         del findings.counts["E115"]  # it tells how many buckets a vector has
-        for index in _with_flag(flags, kernel.VECTOR | kernel.WRONG_LENGTH):
-            message = f"{target.reader.name} compares words: write `word:probability` entries"
-            findings.add("E117", index, 1, findings.text(index).partition(" ")[0], message)
+        message = f"{target.reader.name} compares words: write `word:probability` entries"
+        for index, kind in enumerate(flags):
+            if kind & (kernel.VECTOR | kernel.WRONG_LENGTH):
+                findings.add("E117", index, 1, findings.text(index).partition(" ")[0], message)
     if _SPACE.search(block.outputs):
         findings.counts["spaces"] = 1
     suspicious = kernel.CONTROL  # lines that may have odd characters, or bytes that are not UTF-8
-    if any(kind & kernel.NOT_ASCII for kind in kinds) and (
+    if present & kernel.NOT_ASCII and (
         not is_utf8(block.outputs) or any(pattern.search(block.outputs) for pattern in _ODD_BYTES)
     ):
         suspicious |= kernel.NOT_ASCII
-    for index in _with_flag(flags, suspicious):
-        if not flags[index] & kernel.MALFORMED:
+    for index, kind in enumerate(flags) if present & suspicious else ():
+        if kind & suspicious and not kind & kernel.MALFORMED:
             if not is_utf8(findings.raw[index]):
                 findings.add("W212", index)
             if places.odd_character_in(findings.text(index)):
@@ -169,10 +172,6 @@ def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
                 message = f"the expected word `{visible(shorten(word))}` has probability 0: the loss is infinite"
                 findings.add("W301", index, 1, word, message)
     return findings
-
-
-def _with_flag(flags: Sequence[int], flag: int) -> list[int]:
-    return [index for index, kind in enumerate(flags) if kind & flag]
 
 
 # Tokens of language models, written as words
