@@ -9,7 +9,8 @@ from pathlib import Path
 
 from geval_py.cli import terminal
 from geval_py.cli.commands import command, option
-from geval_py.errors import UnreadableFileError, UsageError
+from geval_py.errors import UnreadableFileError
+from geval_py.reading.rewriting import new_folder
 from geval_py.text import named, visible
 
 PACKAGE = Path(__file__).parents[1]
@@ -26,25 +27,15 @@ NOT_COPIED = ("gazette.txt",)  # the text that the challenge was cut from
     option("folder", metavar="DIR", help="the folder to make"),
     status="Exit status: 0 success, 1 it could not be copied, 2 an error in the command line.",
 )
-def run_sample(args: argparse.Namespace) -> int:
-    """Run the command; returns the exit status, raises UsageError and UnreadableFileError."""
+def run_sample(args: argparse.Namespace) -> None:
+    """Run the command; raises UsageError, ExistingFileError and UnreadableFileError."""
     folder, origin = Path(args.folder), source()
-    try:
-        folder.mkdir(parents=True)
+    with new_folder(args.folder):
         for path in sorted(origin.rglob("*")):
             if path.is_dir():
                 (folder / path.relative_to(origin)).mkdir()
             elif path.name not in NOT_COPIED:
                 shutil.copyfile(path, folder / path.relative_to(origin))
-    except FileExistsError:
-        there = f"{named(args.folder)} is there already, and is left as it is"
-        raise UsageError(f"{there}\n  name another") from None
-    except BaseException as error:  # an interrupt too
-        shutil.rmtree(folder, ignore_errors=True)
-        if not isinstance(error, OSError):
-            raise
-        terminal.complain(f"cannot write {named(args.folder)}: {error.strerror}")
-        return 1
     terminal.say(
         f"The sample challenge is in {named(args.folder)}, with two outputs for its test set dev-0. Now try\n"
         f"  cd {shlex.quote(visible(args.folder))}\n"
@@ -53,7 +44,6 @@ def run_sample(args: argparse.Namespace) -> int:
         "  geval compare -t dev-0                          # whether bigram is better\n"
         "  geval check -t dev-0                            # whether all is well formed"
     )
-    return 0
 
 
 def source() -> Path:

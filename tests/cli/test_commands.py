@@ -384,10 +384,14 @@ def test_what_the_sample_says_to_type_works(tmp_path, monkeypatch, geval):
 def test_the_sample_replaces_nothing(kind, tmp_path, monkeypatch, geval):
     monkeypatch.chdir(tmp_path)
     place = tmp_path / "g"
-    {"file": place.touch, "folder": place.mkdir, "link": lambda: place.symlink_to("nowhere")}[kind]()
-    message = "geval: `g` is there already, and is left as it is\n  name another\n"
-    assert geval("sample", "g") == (2, "", message)
-    assert list(tmp_path.rglob("*")) == [place]
+    if kind == "folder":
+        place.mkdir()
+        (place / "thesis.tex").touch()
+    else:
+        {"file": place.touch, "link": lambda: place.symlink_to("nowhere")}[kind]()
+    before = sorted(tmp_path.rglob("*"))
+    assert geval("sample", "g") == (1, "", "geval: File already there: `g`\n")
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_sample_that_cannot_be_made_leaves_nothing(tmp_path, monkeypatch, geval):
@@ -397,7 +401,7 @@ def test_a_sample_that_cannot_be_made_leaves_nothing(tmp_path, monkeypatch, geva
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "copyfile", fail)
-        assert geval("sample", "g") == (1, "", "geval: cannot write `g`: No space left on device\n")
+        assert geval("sample", "g") == (2, "", "geval: Cannot write `g`: No space left on device\n")
     monkeypatch.setattr(sample, "PACKAGE", tmp_path / "lib" / "geval_py")
     folder = tmp_path / "lib/geval_py/sample/gazette"
     assert geval("sample", "g") == (1, "", f"geval: Cannot read `{folder}`: it was not installed with geval-py\n")
@@ -405,7 +409,7 @@ def test_a_sample_that_cannot_be_made_leaves_nothing(tmp_path, monkeypatch, geva
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
-    assert geval("sample", "file/g") == (1, "", "geval: cannot write `file/g`: Not a directory\n")
+    assert geval("sample", "file/g") == (2, "", "geval: Cannot write `file/g`: Not a directory\n")
 
 
 def test_the_sample_of_an_installed_package(tmp_path, monkeypatch, geval):
