@@ -85,7 +85,7 @@ class SubmissionView:
     tags: Sequence[str] = ()
     params: Mapping[str, str] = field(default_factory=dict)
     links: Sequence[tuple[str, str]] = ()
-    problems_json: str = "[]"  # for its page alone: to read those of all takes as long as everything else
+    problems_json: str = "[]"  # decoded by its own page alone, since those of all take long
     remark: str = ""
     withdrawn: datetime | None = None
     corrected: datetime | None = None

@@ -12,6 +12,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -150,8 +151,9 @@ def write_site(folder: str, pages: Iterable[Page]) -> None:
             target.rmdir()  # an error for anything but an empty folder
         target.parent.mkdir(parents=True, exist_ok=True)
         for left in target.parent.glob(f"{TEMPORARY}*"):
-            if left.stat().st_mtime < time.time() - MAX_SECONDS:
-                shutil.rmtree(left, ignore_errors=True)
+            with suppress(OSError):  # another run may remove it
+                if left.stat().st_mtime < time.time() - MAX_SECONDS:
+                    shutil.rmtree(left)
         with TemporaryDirectory(prefix=TEMPORARY, dir=target.parent) as place:
             new = Path(place, "new")
             for address, content in pages:
