@@ -187,7 +187,7 @@ ERRORS = {  # one or more of each class, with its sentence
     ),
     "in another encoding": (
         UnsupportedEncodingError(path="o", reason="it is UTF-16"),
-        "Cannot read `o`: it is UTF-16",
+        "Line 1: Unexpected data in `o`: it is UTF-16",
     ),
     "corrupt": (
         CorruptFileError(path=BAD_NAME, compression="gzip", reason="it ends before its end mark"),

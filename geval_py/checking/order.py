@@ -52,6 +52,7 @@ def judge_lines(texts: Sequence[bytes], answers: Sequence[bytes], items: int, bi
     sample = [text for text, _ in rows[:SAMPLED_LINES]]
     if len({*sample}) < 2:  # one guess has no order
         return Fault("W304", OTHER_ORDER)
+    bounded_losses = backends.bounded_losses
     if bits is not None:
         if _are_sorted(texts[:MAX_LINES]):
             return Fault("W305", "the lines are sorted")
@@ -64,7 +65,7 @@ def judge_lines(texts: Sequence[bytes], answers: Sequence[bytes], items: int, bi
         if bits is None:
             return [LOSS_OF_MISS * (text != answer) for text, answer in zip(scored, chosen, strict=True)]
         outputs, expected = (b"\n".join(lines) + b"\n" for lines in (scored, chosen))
-        return [min(loss, MAX_LOSS) for loss in backends.bounded_losses(outputs, expected, bits, 1)[0]]
+        return [min(loss, MAX_LOSS) for loss in bounded_losses(outputs, expected, bits, 1)[0]]
 
     if repetition := _repetition(rows):
         return Fault("W305", repetition)

@@ -44,6 +44,7 @@ MAX_KEPT_BYTES = 64 << 20  # of a file that is kept in memory
 MAX_COPIED_BYTES = 20 * 10**9  # of standard input, a pipe or an address
 CHUNK_BYTES = 1 << 16  # read at once from a pipe or an address
 HTTP_TIMEOUT_SECONDS = 30
+READ_ERRORS = OSError, ValueError
 _ADDRESS = r"(?i)[a-z][a-z0-9+.-]+://"
 _unfinished: set[str] = set()  # temporary files that may exist
 
@@ -108,9 +109,7 @@ class File:
             else:
                 self._path = copy
                 weakref.finalize(self, remove_unfinished, copy)
-        if self._data is not None:
-            return self._data
-        return self._path or self.name
+        return self._data if self._data is not None else self._path or self.name
 
     def open(self) -> Opened:
         """Open the file for its decompressed bytes, and keep them in memory if it is to keep its content.
@@ -131,22 +130,23 @@ class File:
 
     def _opened(self) -> Opened:
         source = self.admitted()
-        with naming(self.name), ExitStack() as on_error:
+        try:
             stored = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb", buffering=0)
-            on_error.enter_context(stored)
-            self.check_state(stored)
-            opened = unpacked(stored, self.name, self.max_bytes, is_plain=self._is_plain)
-            if not self._is_plain and (content := foreign_content(opened.stream.peek(1))):
-                what = "Line 1: Unexpected data in"
-                raise UnsupportedEncodingError(path=self.name, what=what, reason=f"it is {content}")
-            on_error.pop_all()
+            with ExitStack() as on_error:
+                on_error.enter_context(stored)
+                self.check_state(stored)
+                opened = unpacked(stored, self.name, self.max_bytes, is_plain=self._is_plain)
+                if not self._is_plain and (content := foreign_content(opened.stream.peek(1))):
+                    raise UnsupportedEncodingError(path=self.name, reason=f"it is {content}")
+                on_error.pop_all()
+        except READ_ERRORS as error:
+            raise unreadable(self.name, error) from error
         return opened
 
     def check_state(self, stored: io.FileIO | io.BytesIO) -> None:
         """Raise UnreadableFileError if the file is not as it was when it was opened first."""
         if isinstance(stored, io.FileIO):
-            with naming(self.name):
-                state = state_of(os.fstat(stored.fileno()))
+            state = state_of(os.fstat(stored.fileno()))
             self._state = self._state or state
             if self._state != state:
                 raise changed(self.name)
@@ -284,10 +284,15 @@ def naming(path: str) -> Iterator[None]:
     """Turn errors of opening or reading a file into an UnreadableFileError with its path."""
     try:
         yield
-    except (OSError, ValueError) as error:
-        is_directory = isinstance(error, IsADirectoryError)
-        reason = "it is a folder, not a file" if is_directory else getattr(error, "strerror", None) or str(error)
-        raise UnreadableFileError(path=path, reason=reason) from error
+    except READ_ERRORS as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: str, error: Exception) -> UnreadableFileError:
+    """Return the error for a file that cannot be opened or read."""
+    is_directory = isinstance(error, IsADirectoryError)
+    reason = "it is a folder, not a file" if is_directory else getattr(error, "strerror", None) or str(error)
+    return UnreadableFileError(path=path, reason=reason)
 
 
 # Finding files.

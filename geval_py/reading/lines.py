@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from geval_py.errors import LineCountError, TooLargeError, UnsupportedEncodingError
 from geval_py.reading.compression import READ_AHEAD_BYTES
-from geval_py.reading.files import File, changed, naming
+from geval_py.reading.files import READ_ERRORS, File, changed, naming, unreadable
 
 Bytes: TypeAlias = bytes | memoryview
 ReadAt: TypeAlias = Callable[[int, int], Bytes]  # reads so many bytes from an offset on, or fewer
@@ -63,7 +63,7 @@ class LineReader(AbstractContextManager["LineReader"]):
         least = 1 if head.startswith(UTF_16_MARKS) else NUL_SHARE * len(head)
         nuls = (head + following[:1]).count(b"\0")  # the first NUL may be in the line end
         if nuls and nuls >= least:
-            raise UnsupportedEncodingError(path=self.path, what="Line 1: Unexpected data in", reason=IN_UTF_16)
+            raise UnsupportedEncodingError(path=self.path, reason=IN_UTF_16)
         try:
             codecs.getincrementaldecoder("utf-8")().decode(head + following)
         except UnicodeDecodeError:
@@ -133,8 +133,10 @@ class LineReader(AbstractContextManager["LineReader"]):
         return line
 
     def _read(self, read: Callable[[int], bytes], size: int) -> bytes:
-        with naming(self.path):
+        try:
             return read(size)
+        except READ_ERRORS as error:
+            raise unreadable(self.path, error) from error
 
 
 def end_of_lines(data: Bytes, start: int, lines: int) -> tuple[int, int]:

@@ -101,11 +101,13 @@ def locate(task: Task) -> Split:
     name = EXPECTED_FILE if task.selector is None else "expected.jsonl"
     directory = task.directory
     expected = _find(directory, task.test_name, task.expected_file, name, EXPECTED)
-    folder = os.path.join(directory, task.test_name)
     beside = os.path.join(os.path.dirname(expected), INPUT_FILE)
-    in_set = os.path.realpath(os.path.dirname(expected)) == os.path.realpath(folder)
-    outputs = _named_outputs(task) or find_outputs(os.path.join(task.out_directory, task.test_name))
-    outputs = outputs or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, RESULTS)),)
+    in_set = os.path.realpath(os.path.dirname(expected)) == os.path.realpath(os.path.join(directory, task.test_name))
+    outputs = (
+        _named_outputs(task)
+        or find_outputs(os.path.join(task.out_directory, task.test_name))
+        or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, RESULTS)),)
+    )
     input_file, place = None, beside
     try:
         if task.input_file is None and task.expected_file is not None and os.path.isfile(expected):
@@ -137,7 +139,7 @@ def _find(directory: str, test_name: str, name: str | None, default: str, what: 
     """Find a file in DIRECTORY/TEST; a name may also be a path, and is one if the directory is ""."""
     folder = os.path.join(directory, test_name)
     find = find_answers if default == EXPECTED_FILE else find_file
-    path = find(join(folder, name or default)) or (find(name) if name else None)
+    path = find(join(folder, name or default)) or (name and find(name))
     if path:
         return path
     is_path = name is not None and (not directory or os.path.isdir(os.path.dirname(name)))
@@ -238,8 +240,7 @@ def find_answers(path: str) -> str | None:
     folder, name = os.path.split(path)
     others = OTHER_FILES if name == EXPECTED_FILE else ()
     place = next(filter(None, map(find_file, (path, *(os.path.join(folder, other) for other in others)))), None)
-    call = None if place is None else REFUSED_ANSWERS.get(format_ending(place))
-    if place is not None and call is not None:
+    if place and (call := REFUSED_ANSWERS.get(format_ending(place))):
         what = "answers are TSV, or JSON lines with a column expected or answer"
         read = f"pandas.{call.format(os.path.basename(place))}"
         write = ".to_json('expected.jsonl', orient='records', lines=True)"
