@@ -151,7 +151,7 @@ def run_submit(args: argparse.Namespace) -> int:
         return 0
     terminal.say(visible(f"{number}  arrived {sent['arrived']}"))
     if receipt:
-        terminal.say(f"  receipt  {visible(receipt)}")
+        sys.stdout.write(f"  receipt  {visible(receipt)}\n")  # on one line, to be copied
     sys.stdout.flush()
     upload = _settled(f"{args.board}/api/uploads/{quote(number)}", token)
     if upload is None:

@@ -245,7 +245,8 @@ class _Drawer(Thread):
         self._lock, self._is_over = RLock(), Event()
         self._streams = {name: getattr(sys, name) for name in ("stdin", "stdout", "stderr")}
         for name, stream in self._streams.items():
-            if stream is not None and stream.isatty():
+            # A pipe may lead to the terminal, too.
+            if stream is not None and (stream.isatty() or (name == "stdout" and not stream.seekable())):
                 setattr(sys, name, _Watched(stream, self._lock, self.clear if name == "stderr" else self.end))
         self.start()
 

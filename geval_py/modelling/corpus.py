@@ -135,9 +135,9 @@ def join_windows(ids: Ids, lengths: Longs, documents: Longs, words: Sequence[byt
     runs = np.flatnonzero(window[SHARED - 1 :] == window[: len(hashes)])
     _, firsts, kinds = np.unique(hashes[runs], return_index=True, return_inverse=True)
     earlier = runs[firsts][kinds]
-    is_repeated = window[earlier] < window[runs]
-    columns = window[runs], window[earlier], inside[earlier] - inside[runs]
-    pairs = set(zip(*(column[is_repeated].tolist() for column in columns), strict=True))
+    columns = np.stack([inside[earlier] - inside[runs], window[earlier], window[runs]])
+    columns = columns[:, window[earlier] < window[runs]]
+    pairs = columns[:, np.lexsort([*columns, np.abs(columns[0])])].tolist()  # large overlaps first
 
     tokens = [*map(words.__getitem__, ids.tolist())]
     windows = [tokens[start:stop] for start, stop in pairwise(bounds.tolist())]
@@ -152,7 +152,9 @@ def join_windows(ids: Ids, lengths: Longs, documents: Longs, words: Sequence[byt
             shift, number = shift + shifts[number], parents[number]
         return number, shift
 
-    for number, other, shift in sorted(pairs, key=lambda pair: (abs(pair[2]), pair)):  # large overlaps first
+    for shift, other, number in zip(*pairs, strict=True):
+        if parents[number] == parents[other]:
+            continue
         (text, place), (other_text, other_place) = place_of(number), place_of(other)
         ours, theirs = windows[number][max(0, -shift) :], windows[other][max(0, shift) :]
         if text != other_text and all(map(eq, ours, theirs)):

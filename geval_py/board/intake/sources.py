@@ -23,7 +23,7 @@ from typing import IO, NamedTuple, Self, TypeAlias, cast
 from geval_py.board.intake.archives import ARCHIVES, TARS, bare_name
 from geval_py.board.intake.identity import open_no_link
 from geval_py.board.submission import Details, FailedError, ReceivedFile, RejectedError
-from geval_py.errors import CorruptFileError, GevalError, TooLargeError
+from geval_py.errors import CorruptFileError, TooLargeError
 from geval_py.reading.compression import open_unpacked
 from geval_py.reading.files import format_ending
 from geval_py.text import natural_order, shorten, visible
@@ -220,8 +220,6 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
         except TooLargeError as error:
             raise RejectedError(f"the archive unpacks to more than {error.max_bytes} bytes") from None
         except (CorruptFileError, *DAMAGED) as error:
-            if isinstance(error, GevalError) and not isinstance(error, CorruptFileError):
-                raise
             reason = error.reason if isinstance(error, CorruptFileError) else str(error)
             if isinstance(error, ValueError | LookupError | OverflowError):  # of Python, about a header
                 reason = "a header in it is malformed"

@@ -51,7 +51,7 @@ from geval_py.board.operations import receipts
 from geval_py.board.operations.receipts import Receipt, change_submission, charge_of, check_quota, receipt_of
 from geval_py.board.operations.teams import find_submitter, submitter_id, team_id, team_settings
 from geval_py.board.references import References
-from geval_py.board.settings import BoardSettings, moment_text
+from geval_py.board.settings import AFTER, BoardSettings, moment_text
 from geval_py.board.submission import Parcel, RejectedError, Result, Scored, attributes
 from geval_py.errors import UsageError
 from geval_py.text import shorten, visible
@@ -146,8 +146,9 @@ def sent_before(
     rows, phase = connection.execute(query).all(), settings.phase_of(arrived)
     same = [row for row in rows if settings.phase_of(row.arrived) == phase]
     if not same:
-        note = f"the same was sent in another phase; it is entered in phase {visible(phase)}"
-        return [], note if rows else ""
+        note = f"the same was sent in another phase; it is entered in phase {visible(phase)}" if rows else ""
+        late = "the last deadline has passed: it is ranked in a table of its own" if phase == AFTER else ""
+        return [], note or late
     note = f"this is the submission {same[0].code} of {moment_text(same[0].arrived)} again"
     if same[0].withdrawn:
         note += ", which was withdrawn: it is not ranked"

@@ -167,7 +167,7 @@ def run_work(args: argparse.Namespace) -> None:
     terminal.end_bar()
 
     def stop_at_end_of_input() -> None:
-        sys.stdin.buffer.read()
+        os.read(0, 1)  # the read() of a stream holds a lock that Python needs to end
         worker.stop()
 
     if WITH_SERVER in os.environ:  # the server, which holds the other end of standard input
