@@ -1,7 +1,10 @@
-"""``--format json`` of the modes that explain a score: one document each."""
+"""``--format json`` and ``--format csv`` of the modes that explain a score, as programs read them."""
 
+import csv
+import io
 import json
 
+import pandas as pd
 import pytest
 from five_items import make_challenge, write
 
@@ -43,22 +46,36 @@ def outputs(challenge, *names):
 
 
 @warned
-def test_lines(challenge, document):
+def test_lines_in_json_are_those_of_python(challenge, document):
     found = document("-l")
     assert found["outputs"] == outputs(challenge, "out.tsv")
     lines = found["lines"]
     assert lines[2]["input"] == {"Year": "1902", "Text": "new", "3": "town"}
-    assert lines[1]["input"]["Text"] == "a\x1b[31mb"
     assert (lines[3]["score"], lines[3]["loss"]) == ("Infinity", "Infinity")
-
-
-@warned
-def test_lines_are_those_of_python(challenge, document):
-    rows = evaluate(challenge).to_frame()
-    for line, row in zip(document("-l")["lines"], rows.to_dict("records"), strict=True):
+    for line, row in zip(lines, evaluate(challenge).to_frame().to_dict("records"), strict=True):
         assert line["input"].items() <= row.items()
         assert (line["line"], line["expected"], line["output"]) == (row["line"], row["expected"], row["output"])
         assert (float(line["score"]), float(line["loss"])) == (row["score"], row["loss"])
+    write(challenge, "in-header.tsv", ["Text\tText"])
+    assert document("-l")["lines"][0]["input"] == {"Text": "1901", "2": "New York"}
+
+
+@warned
+def test_lines_in_csv_are_those_of_python(challenge, geval):
+    """A column that is called as a figure has another name; the same is written on a terminal."""
+    write(challenge, "in-header.tsv", ["score\tText"])
+    _, out, _ = geval("-l", "--format", "csv")
+    head, *rows = csv.reader(io.StringIO(out), strict=True)
+    assert head == ["line", "score", "loss", "in<score>", "Text", "3", "expected", "output"]
+    assert rows[2:4] == [
+        ["3", "1.0", "0.0", "1902", "new", "town", "a", "a:1"],
+        ["4", "Infinity", "Infinity", "1902", "", "", "c", "a:1"],
+    ]
+    assert set(pd.read_csv(io.StringIO(out)).columns) == set(evaluate(challenge).to_frame().columns)
+    write(challenge / "test-A", "in.tsv", [""] * 5)
+    assert geval("-l", "--format", "csv")[1].startswith("line,score,loss,in<score>,expected,output\n")
+    for words in (["-l"], ["-w"], ["-d", "other"]):
+        assert geval(*words, "--format", "csv", terminal=True) == geval(*words, "--format", "csv")
 
 
 def test_lines_as_the_flags_leave_them(challenge, document):
@@ -85,12 +102,6 @@ def test_no_difference_and_no_feature(challenge, document):
     least = "none is on at least 9 of 5 lines, and missing from as many"
     note = f"geval: note: no feature is shown: {least}\n"
     assert document("-o", "other", "-w", "--min-frequency", "9", noted=note)["features"] == []
-
-
-def test_a_header_with_a_name_twice(challenge, document):
-    """A column without a name of its own is called by its number."""
-    write(challenge, "in-header.tsv", ["Text\tText"])
-    assert document("-l")["lines"][0]["input"] == {"Text": "1901", "2": "New York"}
 
 
 def test_the_format_of_config_txt(challenge, geval):
