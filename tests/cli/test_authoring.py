@@ -40,7 +40,6 @@ VALID = "geval: `C` is a valid challenge. Now try\n  geval challenge leaks C  # 
 
 
 def test_init_and_validate(geval):
-    """GEval 1.42.2 says nothing on success; what to do next is said on standard error."""
     assert geval("--init", "--expected-directory", "C", "-m", "LogLossHashed", "-p", "2") == (0, "", NEXT)
     assert geval("--validate", "--expected-directory", "C") == (0, "", VALID)
 
@@ -50,12 +49,6 @@ def test_instructions(option, text, geval):
     """GEval 1.42.2: on standard output, where the directory is not named (its status is 1)."""
     assert geval(option) == (2, text, "")
     assert text.startswith(f"\nRun:\n    geval {option} --expected-directory CHALLENGE")
-
-
-def test_init_without_a_metric(here, geval):
-    message = "geval: no metric given, use --metric option\n  for example -m PerplexityHashed; or run geval in the folder of the challenge's config.txt, or name it with --challenge\n"
-    assert geval("--init", "--expected-directory", "C") == (2, "", message)
-    assert list(here.iterdir()) == []
 
 
 def test_faults_and_warnings_are_shown(here, geval):
@@ -97,7 +90,6 @@ def test_make_validate_and_leaks(here, geval):
 
 @pytest.mark.slow
 def test_a_challenge_of_the_gazettes_text_and_its_baselines(here, geval):
-    """It is valid, gives nothing away but that it is small, and every baseline is a well-formed submission to it."""
     blocks = (GAZETTE / "gazette.txt").read_text(encoding="utf-8").strip("\n").split("\n\n")
     headed = [block.partition("\n") for block in blocks]
     rows = [{"id": heading.split()[1], "text": text, "year": heading.split()[2]} for heading, _, text in headed]
@@ -167,28 +159,14 @@ def test_every_option_of_make(here, geval):
     assert (here / "hidden/test-A/expected.tsv").is_file()
 
 
-def test_split(here, geval):
-    (here / "old").mkdir()
-    (here / "old/in.tsv").write_text("".join(f"d{n % 50}\ta {n}\tb {n}\n" for n in range(200)))
-    (here / "old/expected.tsv").write_text("".join(f"w{n}\n" for n in range(200)))
-    words = "challenge split old -o c --columns Doc,LeftContext,RightContext --group Doc --split 60,20,20"
-    status, out, err = geval(*words.split())
-    assert status == 0
-    assert sum(int(line.split()[1]) for line in out.splitlines()[1:]) == 200
-    assert "geval: the challenge is in `c`" in err
-
-
 WRONG = {
     "challenge make": "the following arguments are required: PATH, -o/--out\n  geval challenge make --help shows the options",
-    "challenge make texts": "the following arguments are required: -o/--out\n  geval challenge make --help shows the options",
     "challenge make texts -o c --context 0": "--context is 1 or more",
     "challenge make texts -o c --train-every 0": "--train-every is 1 or more",
     "challenge make texts -o c --words (": "--words is not a regular expression: (\n  missing ), unterminated subpattern at position 0",
     "challenge make texts -o c --split 80,20": ("argument --split: '80,20' is not three whole numbers for train, dev-0 and test-A, as 80,10,10\n"
      "  geval challenge make --help shows the options"),
     "challenge make texts -o c --answers c/x": "the hidden answers would lie inside the public folder: `c/x` is in `c`\n  name another folder with --answers",
-    "challenge split": "the following arguments are required: DIR, -o/--out\n  geval challenge split --help shows the options",
-    "challenge split old": "the following arguments are required: -o/--out\n  geval challenge split --help shows the options",
     "challenge leaks --select E9": "there is no rule `E9`\n  geval challenge leaks --rules lists them",
     "challenge leaks --explain W204": "there is no rule `W204`\n  geval challenge leaks --rules lists them",
 }  # fmt: skip

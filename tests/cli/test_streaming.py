@@ -111,10 +111,3 @@ def test_what_can_be_read_only_once_is_kept(name, challenge, geval):
     writer.start()
     assert geval("-o", "out.tsv", "-l") == want
     writer.join()
-
-
-def test_compressed_files_are_read_again(challenge, geval):
-    want = geval("-o", "out.tsv", "-l")
-    for name in ("in.tsv", "out.tsv"):
-        subprocess.run(["gzip", challenge / "test-A" / name], check=True)
-    assert geval("-o", "out.tsv", "-l") == want
