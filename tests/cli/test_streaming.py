@@ -42,6 +42,7 @@ MODES = {
     "lines": ["-l"],
     "lines in JSON": ["-l", "--format", "json"],
     "lines in CSV": ["-l", "--format", "csv"],
+    "sorted lines": ["-l", "-s"],
     "lines with a feature": ["-l", "--filter", "exp:a"],
     "differences": ["-d", "out-other.tsv"],
     "the best of two": ["--oracle-item-based", "--alt-out-file", "out-other.tsv"],
@@ -59,7 +60,10 @@ def wide(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [name if name in ("lines", "differences") else pytest.param(name, marks=pytest.mark.long) for name in MODES],
+    [
+        name if name in ("sorted lines", "differences") else pytest.param(name, marks=pytest.mark.long)
+        for name in MODES
+    ],
 )
 def test_texts_are_not_kept(name, wide):
     assert peak_memory(wide, *MODES[name]) < MAX_MEMORY

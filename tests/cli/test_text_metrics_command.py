@@ -30,15 +30,6 @@ def challenge(tmp_path, monkeypatch):
 A = ("-t", "dev-0", "-o", "out-a.tsv")
 
 
-def test_scores(challenge, geval):
-    words = [
-        word for name in ("BLEU", "TER", "CharMatch", "Macro-F1", "Lower/Accuracy:N<low>") for word in ("-a", name)
-    ]
-    status, out, err = geval(*A, "-p", "3", *words)
-    assert (status, err) == (0, "")
-    assert out == "BLEU\t0.000\nTER\t11.111\nCharMatch\t0.521\nMacro-F1\t0.333\nlow\t0.667\n"
-
-
 def test_charmatch_of_several_columns(challenge, geval):
     path = challenge / "dev-0" / "in.tsv"
     (challenge / "dev-0" / "expected.tsv").write_text("the dog\nthe cat on the mat\nit rains\n")
@@ -81,7 +72,7 @@ def test_sacrebleus_signature_stands_beside_ours(challenge, geval):
     assert output["signature"].endswith("|library:" + theirs.replace("|", ";"))
 
 
-@pytest.mark.parametrize("metric", ["BLEU", "SacreBLEU", "Macro-F1", "MacroAvg/Accuracy", "CharMatch", "TER"])
+@pytest.mark.parametrize("metric", ["BLEU", "MacroAvg/Accuracy", "CharMatch"])
 def test_compare(challenge, geval, metric):
     status, out, _ = geval("compare", "-t", "dev-0", "-a", metric, "--samples", "200")
     assert status == 0
@@ -181,7 +172,6 @@ def test_a_line_that_a_tokenizer_broke(said, geval):
 
 @pytest.mark.slow
 def test_threads_change_nothing(challenge, geval):
-    """Of several blocks, whose lines are long since tokens take time."""
     long = "long" * 250
     lines = "".join(f"word{n % 7} {long}{n % 5} the end\n" for n in range(2500))
     assert len(lines) > BLOCK_BYTES
