@@ -6,7 +6,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from servers import s3_server, sftp_server
+from servers import s3_server
 
 import geval_py
 from geval_py.errors import UnreadableFileError, UsageError
@@ -75,12 +75,6 @@ def test_a_bucket_without_permission(geval, monkeypatch, tmp_path):
     assert err == "geval: Cannot read `s3://runs/out.tsv`: Forbidden\n"
 
 
-def test_files_by_sftp(geval, monkeypatch, tmp_path):
-    with sftp_server(monkeypatch, tmp_path) as address:
-        write_files(lambda path, data: _write(tmp_path / path, data), "runs")
-        check_files(f"{address}{tmp_path}/runs", geval, monkeypatch)
-
-
 def _write(path, data):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
@@ -103,12 +97,6 @@ def test_a_file_is_copied_once(memory):
         memory("/out.tsv", b"a:1\n" * 2)
         reader.check_unchanged()
     assert list(read_lines(file)) == ["Word", "a:1"]
-
-
-def test_a_scheme_that_nobody_knows():
-    with pytest.raises(UnreadableFileError) as caught:
-        list(read_lines("nowhere://out.tsv"))
-    assert str(caught.value) == "Cannot read `nowhere://out.tsv`: Protocol not known: nowhere"
 
 
 @pytest.mark.parametrize(
