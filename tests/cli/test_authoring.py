@@ -1,7 +1,6 @@
 """``geval challenge``, ``--init`` and ``--validate`` on the command line: what is printed where, and the status."""
 
 import json
-import shutil
 import sys
 from pathlib import Path
 
@@ -184,23 +183,3 @@ def test_explain_and_rules(geval):
     assert geval("challenge", "leaks", "--explain", "shared-runs")[1].startswith("W406 ")
     status, out, _ = geval("challenge", "leaks", "--rules")
     assert [line.split()[0] for line in out.splitlines()][:3] == ["E401", "E402", "E403"]
-
-
-@pytest.fixture
-def gazette(here):
-    """A copy, which has no git history."""
-    shutil.copytree(GAZETTE, here / "gazette")
-    return "gazette"
-
-
-@pytest.mark.slow
-def test_the_gazette_says_that_its_answers_are_no_secret(here, gazette, geval):
-    status, out, _ = geval("challenge", "leaks", gazette, "--ignore", "W410")
-    assert (status, out.splitlines()[1]) == (1, "  E401 answers-in-public (error)")
-    assert geval("challenge", "leaks", gazette, "--select", "W")[0] == 0
-    assert geval("challenge", "leaks", gazette, "--select", "W", "--strict")[0] == 1
-    document = json.loads(geval("challenge", "leaks", gazette, "--format", "json", "--max-problems", "2")[1])
-    assert document["status"] == 1
-    assert [(p["rule"], len(p["places"])) for p in document["problems"]] == [
-        ("E401", 1), ("E401", 1), ("W410", 2),  # the second is of gazette.txt, from which the sample was cut
-    ]  # fmt: skip

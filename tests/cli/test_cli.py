@@ -150,33 +150,6 @@ def test_options_of_config_txt_that_no_score_depends_on_are_noted(challenge, gev
     assert geval("check", "dev-0")[::2] == (0, "")
 
 
-def test_text_flags(challenge, geval):
-    """GEval's line modes forget these flags, ours do not; the texts are shown as they are."""
-    (challenge / "dev-0/expected.tsv").write_text("A\nb\nc,\n")
-    assert geval("-t", "dev-0", "-a", "LikelihoodHashed8", "-p3")[1] == "0.020\n"
-    assert geval("-t", "dev-0", "-a", "LikelihoodHashed8:ls<,><>", "-p3")[1] == "0.125\n"
-    lines = "1.0\tx<tab>y\tA\ta:0.5 :0.5\n1.0\tone\tb\tb:1\n0.0\ttwo\tc,\t:1\n"
-    assert geval("-t", "dev-0", "-l", "-a", "Accuracy:l") == (0, lines, "")
-
-
-def test_text_flags_and_filters(challenge, geval):
-    """GEval 1.42.2: a filter looks at the lines as all text flags leave them, and in line modes as they are."""
-    (challenge / "dev-0/expected.tsv").write_text("a\nB\nB\n")
-    (challenge / "dev-0/out.tsv").write_text("x:1\nb:1\nb:1\n")
-    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:b>") == (0, "1.00\n", "")
-    assert geval("-t", "dev-0", "-a", "Accuracy:f<exp:b>l") == (0, "1.00\n", "")
-    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:B>")[2] == (
-        "geval: No item has the feature `exp:B'\n  did you mean exp:b?\n"
-    )
-    assert geval("-t", "dev-0", "-l", "-a", "Accuracy:lf<exp:B>")[1] == "1.0\tone\tB\tb:1\n1.0\ttwo\tB\tb:1\n"
-    assert geval("-t", "dev-0", "-a", "LogLossHashed:um<B>f<exp:B>")[2] == (
-        "geval: Line 2: Unexpected data [input does not start with a digit]\n"
-        "  `./dev-0/out.tsv`, line 2, column 1: `B` is not an entry; an entry is `word:probability`, with a colon\n"
-        "    B\n    ^\n"
-        "  (the line is shown as the flags `um<B>` left it)\n"
-    )
-
-
 def test_version(geval):
     assert geval("--version")[1].startswith(f"geval-py {__version__} (")
 
@@ -247,12 +220,6 @@ def test_an_interrupt_that_a_library_logs_ends_quietly():
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
 
 
-def test_a_compressed_output_without_a_line(challenge, geval):
-    (challenge / "dev-0/out.tsv").unlink()
-    (challenge / "dev-0/out.tsv.gz").write_bytes(gzip.compress(b""))
-    assert geval("-t", "dev-0") == (1, "", "geval: The output file is empty: `./dev-0/out.tsv.gz`\n")
-
-
 @pytest.mark.parametrize(("is_terminal", "patience"), [(True, -1), (True, 1e9), (False, -1)])
 @pytest.mark.parametrize(("unit", "amount"), [("bytes", "| 50.0/100 ["), ("items", "| 50/100 [")])
 def test_progress_is_shown_on_a_terminal_in_its_unit_after_a_while(is_terminal, patience, unit, amount, monkeypatch):
@@ -315,15 +282,12 @@ def test_a_full_disk(challenge):
 @pytest.mark.parametrize(
     ("closed", "words", "result"),
     [
-        ("2>&-", ["-t", "dev-0"], (0, "12.70\n", "")),
         ("2>&-", ["-t", "dev-0", "-i", "no.tsv"], (0, "12.70\n", "")),
         ("2>&-", ["-t", "no"], (1, "", "")),
-        ("<&-", ["-t", "dev-0"], (0, "12.70\n", "")),
         ("<&-", ["-t", "dev-0", "-o", "-"], (1, "", "geval: Cannot read standard input: it is closed\n")),
         (">&-", ["-t", "dev-0"], (1, "", "geval: cannot write the output: standard output is closed\n")),
         (">&-", ["check"], (1, "", "geval: cannot write the output: standard output is closed\n")),
         ("<&- >&- 2>&-", ["-t", "dev-0"], (1, "", "")),
-        ("<&- 2>&-", ["-t", "dev-0"], (0, "12.70\n", "")),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(map(str, value)),
 )
@@ -343,14 +307,6 @@ def test_too_little_memory(challenge, geval, monkeypatch):
 
     monkeypatch.setattr(score, "run", fail)
     assert geval() == (1, "", "geval: not enough memory for what there is to read\n")
-
-
-def test_answers_of_several_outputs_may_be_a_stream(challenge, geval, monkeypatch):
-    (challenge / "dev-0/out-x.tsv").write_text(":1\n:1\n:1\n")
-    wanted = geval("-t", "dev-0")
-    data = (challenge / "dev-0/expected.tsv").read_bytes()
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
-    assert geval("-t", "dev-0", "-e", "-") == wanted
 
 
 # The files beside each other

@@ -96,14 +96,6 @@ def test_lines_keep_their_numbers_and_infinite_figures_are_words(challenge, docu
     assert (features["exp:c"]["count"], features["exp:c"]["score"]) == (1, "Infinity")
 
 
-def test_no_difference_and_no_feature(challenge, document):
-    note = "geval: note: no line differs in both its output and its score\n"
-    assert document("-d", "out.tsv", noted=note)["lines"] == []
-    least = "none is on at least 9 of 5 lines, and missing from as many"
-    note = f"geval: note: no feature is shown: {least}\n"
-    assert document("-o", "other", "-w", "--min-frequency", "9", noted=note)["features"] == []
-
-
 def test_the_format_of_config_txt(challenge, geval):
     wanted = geval("-l", "--format", "json")
     write(challenge, "config.txt", ["--metric Perplexity --in-header in-header.tsv --format json"])

@@ -7,8 +7,6 @@ import os
 
 import pytest
 
-import geval_py
-
 GOOD, BETTER, BAD = "a:0.5 :0.5\n" * 2, "a:1\n" * 2, "a:0.5 :0.5\na:0,5 :0.5\n"
 MESSAGE = (
     "Line 2: Unexpected data [number text found after a number]\n"
@@ -111,16 +109,6 @@ OF_OUTPUTS = "LogLossHashed:f<out:b>"
 NO_LINE = "No item has the feature `out:b'\n  in `./dev-0/out-n={}.tsv`"
 
 
-def test_a_filter_selects_no_line_of_some_outputs(challenge, geval):
-    """GEval 1.42.2: NaN."""
-    (challenge / "dev-0/out-n=2.tsv").write_text("a:0.5 b:0.5\na:1\n")
-    (challenge / "dev-0/out-n=4.tsv").unlink()
-    words = ("-t", "dev-0", "-a", OF_OUTPUTS)
-    rows = "n\tLogLossHashed:f<out:b>\n1\terror\n2\t0.69\n3\terror\n"
-    assert geval(*words) == (1, rows, f"geval: {NO_LINE.format(1)}\ngeval: {NO_LINE.format(3)}\n")
-    assert geval(*words, "-o", "out-n=1.tsv") == (1, "", f"geval: {NO_LINE.format(1)}\n")
-
-
 @pytest.fixture
 def two(challenge):
     """Two outputs that are well formed, the words of one metric and of two with a filter, which selects in one."""
@@ -146,13 +134,6 @@ WITHOUT_INTERVAL = (
     "geval: note: no interval can be computed where all 2 lines have the same loss\n"
     "geval: note: no interval can be computed from 1 line\n"
 )
-
-
-def test_so_it_does_of_the_only_output(two, geval):
-    rows = "LogLossHashed:f<out:b>\terror\nLogLossHashed\t0.69\nLikelihoodHashed:f<out:b>\terror\n"
-    assert geval(*two, "-o", "out-n=1.tsv") == (1, rows, ONCE)
-    status, out, err = geval(*two, "-o", "out-n=1.tsv", "--bootstrap", "10")
-    assert (status, out, err.startswith(ONCE)) == (1, rows, True)
 
 
 def test_so_it_does_in_json(two, geval):
@@ -196,13 +177,6 @@ def test_a_filter_of_answers_that_select_no_line_stops_all(two, geval):
     status, out, err = geval(*two, "-a", "LogLossHashed:f<exp:b>")
     assert (status, out) == (2, "")
     assert err.startswith("geval: No item has the feature `exp:b'\n")
-
-
-def test_python_raises_what_a_filter_lacks(two, challenge):
-    for metrics in ([OF_OUTPUTS], [OF_OUTPUTS, "LogLossHashed"], ["LogLossHashed", OF_OUTPUTS]):
-        with pytest.raises(geval_py.errors.SchemeError) as caught:
-            geval_py.evaluate(challenge, "dev-0", output="n=1", metric=metrics)
-        assert str(caught.value) == NO_LINE.format(1).replace("`./", f"`{challenge}/")
 
 
 @pytest.mark.parametrize("metric", ["LogLossHashed:f<exp:b>", "LogLossHashed:f<in<Nix>:b>", "LogLossHashed:q"])

@@ -63,12 +63,7 @@ LINES = {
     "best first": (["-r"], [2, 0, 1, 4, 3]),
     "a word": (["--filter", "exp:a"], [0, 2, 4]),
     "a word, worst first": (["--filter", "exp:a", "-s"], [4, 0, 2]),
-    "a word, best first": (["--filter=exp:a", "--reverse-sort"], [2, 0, 4]),
     "a column": (["--filter", "in<Year>:1902"], [2, 3]),
-    "a bigram": (["--filter", "in<Text>:New++York", "--bigrams"], [0]),
-    "a shape": (["--filter", "in<Text>:SHAPE:Aa+", "--word-shapes"], [0, 4]),
-    "a length (GEval 1.42.2)": (["--filter", "in<Text>:=#8", "--numerical-features"], [0]),
-    "a number (GEval 1.42.2)": (["--filter", "in<Year>:=1902.0", "--numerical-features"], [2, 3]),
     "a pair": (["--filter", "exp:a~~in<Year>:1901", "--cartesian"], [0]),
 }
 
@@ -98,7 +93,6 @@ def test_lines_are_of_the_first_metric_with_all_digits(challenge, rows):
 
 NOTHING = {
     "exp:A": "No item has the feature `exp:A'\n  did you mean exp:a?",
-    "in<Year>:1909": "No item has the feature `in<Year>:1909'\n  did you mean in<Year>:1903?",
     "in<Yaer>:1902": "Unknown column `Yaer' in the feature `in<Yaer>:1902'\n"
     "  did you mean in<Year>? the columns are Year, Text",
     "b": "Unknown feature `b'\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the\n  geval … -w | head shows the names of features",
@@ -210,15 +204,6 @@ def test_another_output_of_another_length(lines, few, challenge, geval):
         assert geval(*words.split()) == (1, "", f"geval: {message}\n")
 
 
-def test_another_output_is_looked_for_as_the_output_is(challenge, rows):
-    (challenge / "elsewhere").mkdir()
-    write(challenge / "elsewhere", "other", OTHER)
-    found = rows("-d", "other")
-    write(challenge, "other", OUT)
-    assert rows("-d", "other") == found
-    assert rows("-d", "elsewhere/other") == found
-
-
 def test_another_output_that_is_missing_or_malformed(challenge, geval):
     there = "  `./test-A` holds expected.tsv, in.tsv, other, out.tsv\n"
     for words in (["-d", "no"], oracle("other", "no")):
@@ -284,9 +269,7 @@ NOTHING = {  # words expected, output, options, why
         "none is on at least 3 of 5 lines, and missing from as many",
     ),
     "on all lines": ("aaaaa", ":1", ["-w"], f"none is on at least 1 of 5 lines{AS_MANY}"),
-    "on all lines, best first": ("aaaaa", ":1", ["-w", "-r"], f"none is on at least 1 of 5 lines{AS_MANY}"),
     "one line": ("a", ":1", ["-w"], f"none is on at least 1 of 1 line{AS_MANY}"),
-    "worsening, on all lines": ("aaaaa", ":1", ["--most-worsening-features", "out.tsv"], f"none is on at least 1 of 5 lines{AS_MANY}"),
     "worsening, no line": (
         "aaaaa", "b:1", ["--most-worsening-features", "out.tsv"], f"none is on at least 1 of 0 lines{AS_MANY}",
     ),
@@ -372,19 +355,6 @@ def test_a_line_of_buckets_is_shown_whole_on_a_terminal(challenge, geval):
 
 
 # What goes with being worse than another output
-
-
-def test_most_worsening_features(challenge, rows):
-    write(challenge / "test-A", "out.tsv", [*DIFF_OUT[:4], "a:1"])
-    write(challenge / "test-A", "other", DIFF_OTHER)
-    worse = rows("--most-worsening-features", "other")
-    means = {row[0]: row[2] for row in worse}
-    assert means["exp:c"] == "1.00000000"
-    assert means["exp:b"] == "-3.00000000"
-    assert means["in<Year>:1902"] == "2.00000000"
-    assert [row[0] for row in worse[:2]] == ["out:d", "in<Year>:1902"]
-    backwards = rows("--most-worsening-features", "other", "-r")
-    assert [row[0] for row in backwards[:2]] == ["out:1", "in<Year>:1901"]
 
 
 def test_lines_that_are_infinite_in_both_are_noted(challenge, geval):
@@ -537,36 +507,14 @@ def test_options_of_config_txt_are_for_the_modes_they_matter_to(config, words, c
 # How figures are written
 
 
-def test_features_for_people_are_without_ids_and_numbers(geval):
-    """People see the gain, and neither the names of documents nor probabilities, unless they ask; programs see all."""
-    asked = ["--out-directory", "challenges/gazette", "-t", "dev-0", "-o", "bigram", "-w", "--top", "2"]
-    note = "ids of lines and documents, and numbers of the output, are left out; --all-features shows them"
-    _, out, err = geval(*asked, "--format", "markdown")
-    assert out.splitlines()[2:] == [
-        r"| \`since\` in the output | 3.2 % | 2 | 5660.45 | 0.011 |",
-        r"| \`school\` in the output | 4 % | 3 | 3108.22 | 0.014 |",
-    ]
-    assert err == f"geval: note: {note}\n"
-    _, out, err = geval(*asked, "--format", "markdown", "--all-features")
-    assert [line.split(" | ")[0] for line in out.splitlines()[2:]] == [
-        r"| \`gaz-117\` in FileId", r"| \`gaz-015\` in FileId"
-    ]  # fmt: skip
-    assert err == ""
-    _, out, _ = geval(*asked)
-    assert [line.split("\t")[0] for line in out.splitlines()] == ["in<FileId>:gaz-117", "in<FileId>:gaz-015"]
-
-
 # The input, read once
 
 
 READ_SEVERAL_TIMES = [
     "-l",
-    "-l --filter in<Year>:1901",
     "-l --filter in<Year>:1999",  # which no line has
     "-l -a LogLoss:f<in[Year]:1901>",
     "-l --mark-worst-features",
-    "--diff other --filter in<Year>:1901",
-    "-w",
     "--most-worsening-features other",
     "--oracle-item-based --alt-out-file other",
 ]
@@ -581,11 +529,3 @@ def test_the_input_may_be_a_pipe(line, challenge, geval, monkeypatch):
     (challenge / "test-A" / "in.tsv").unlink()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert geval(*words, "-i", "-") == expected
-
-
-def test_the_oracle_needs_no_input(challenge, geval):
-    before = geval(*oracle("other"))
-    write(challenge / "test-A", "in.tsv", ["too short"])
-    assert geval(*oracle("other")) == before
-    (challenge / "test-A/in.tsv").unlink()
-    assert geval(*oracle("other")) == before

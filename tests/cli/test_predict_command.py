@@ -186,13 +186,6 @@ def test_a_model_that_cannot_be_opened_leaves_nothing(here, geval, monkeypatch, 
     assert geval(*words, "--model", "arpa:m.arpa")[1].splitlines()[0] == "wrote `./dev-0/out-model=m,k=4.tsv`"
 
 
-def test_a_journal_without_a_gap_never_blocks(here, geval):
-    write_arpa(here, geval)
-    (here / "dev-0" / "out-mine.journal").write_text('{"model": "arpa:other.arpa"}\n')
-    status, out, err = geval("predict", "-t", "dev-0", "--model", "arpa:m.arpa", "-o", "mine")
-    assert (status, out.splitlines()[0], err) == (0, "wrote `./dev-0/out-mine.tsv`", "")
-
-
 def test_force_keeps_the_gaps_of_another_model_until_it_has_one(here, geval):
     write_arpa(here, geval)
     command = ("predict", "-t", "dev-0", "--words", "4", "-o", "mine")
@@ -231,22 +224,6 @@ def test_a_file_without_the_kind_of_model(here, geval, name, kind):
 
 
 @pytest.mark.slow
-def test_a_server_that_fails_leaves_what_is_done(here, geval, monkeypatch):
-    monkeypatch.setattr(served_models, "TRIES", 2)
-    port = free_port()
-    command = ("predict", "-t", "dev-0", "--model", f"openai:http://127.0.0.1:{port}/v1#letters", "--words", "6")
-    with server_of(port):
-        assert geval(*command, "--limit", "3")[0] == 0
-    status, out, err = geval(*command)
-    assert (status, out) == (1, "")
-    assert err.startswith("geval: note: 3 of 6 items are done already; this goes on behind them\n")
-    assert f"\ngeval: The server http://127.0.0.1:{port}/v1/completions does not answer: " in err
-    monkeypatch.setattr(served_models, "TRIES", 6)
-    with server_of(port, "--drop", "7"):
-        assert geval(*command)[0] == 0
-
-
-@pytest.mark.slow
 def test_a_process_that_is_killed_goes_on_to_the_same_bytes(here, geval):
     port = free_port()
     command = ["predict", "-t", "dev-0", "--model", f"openai:http://127.0.0.1:{port}/v1#letters", "--words", "6"]
@@ -278,15 +255,6 @@ def test_two_processes_do_not_write_the_same_journal(here, geval, address):
             2, "",
             f"geval: another process writes `./dev-0/{NAME.replace('.tsv', '.journal')}`; wait until it has ended\n",
         )  # fmt: skip
-
-
-def test_what_scoring_warns_of_is_a_note(here, geval):
-    write_arpa(here, geval)
-    (here / "dev-0" / "expected.tsv").write_text("zebra\n" * len(LINES))
-    status, out, err = geval("predict", "-t", "dev-0", "--model", "arpa:m.arpa", "--words", "4")
-    assert (status, out.splitlines()[0]) == (0, "wrote `./dev-0/out-model=m,k=4.tsv`")
-    assert err.startswith("geval: note: `./dev-0/out-model=m,k=4.tsv`: PerplexityHashed is ")
-    assert "no guess at all would be better" in err
 
 
 def test_an_arpa_file_predicts_by_the_left_context(here, geval):

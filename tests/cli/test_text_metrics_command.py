@@ -30,19 +30,6 @@ def challenge(tmp_path, monkeypatch):
 A = ("-t", "dev-0", "-o", "out-a.tsv")
 
 
-def test_charmatch_of_several_columns(challenge, geval):
-    path = challenge / "dev-0" / "in.tsv"
-    (challenge / "dev-0" / "expected.tsv").write_text("the dog\nthe cat on the mat\nit rains\n")
-    of_one_column = geval(*A, "-a", "CharMatch")
-    path.write_text("".join(f"{n}\t{line}\n" for n, line in enumerate(path.read_text().splitlines())))
-    assert geval(*A, "-a", "CharMatch:s<.*\t><>") == of_one_column
-    note = "CharMatch compares the whole line of `./dev-0/in.tsv`, which has 2 columns"
-    for mode in ((), ("-l",)):
-        assert geval(*A, "-a", "CharMatch", *mode)[2] == (
-            f"geval: note: {note}; `CharMatch:s<.*\\t><>` compares the last one alone\n"
-        )
-
-
 def test_modes(challenge, geval):
     def scores(*words):
         status, out, _ = geval(*A, *words)
@@ -152,22 +139,6 @@ def test_a_tokenizer_is_part_of_the_signature(said, geval):
     assert "tokenizer" not in str(without.signature)
     with pytest.raises(UsageError, match="were scored with different metrics"):
         geval_py.compare([with_tokens, without])
-
-
-def test_what_a_tokenizer_does_not_change_is_said(said, geval):
-    note = "geval: note: --tokenizer 13a does not change SacreBLEU, which is of the lines as they are\n"
-    status, out, err = geval("-t", "dev-0", "-a", "BLEU", "-a", "SacreBLEU")
-    assert (status, err) == (0, note)
-    assert geval("-t", "dev-0", "-a", "BLEU", "-a", "SacreBLEU", "-T", "minimalistic")[1].split()[3] == out.split()[3]
-
-
-def test_a_line_that_a_tokenizer_broke(said, geval):
-    """GEval 1.42.2 breaks it too: the slash of BIO's normalised forms is a token of 13a."""
-    for name in ("expected", "out"):
-        (said / f"dev-0/{name}.tsv").write_text("B-person/Maria O\n")
-    status, _, err = geval("-t", "dev-0", "-a", "BIO-F1")
-    assert status == 1
-    assert "(the line is shown as the flags `--tokenizer 13a` left it)" in err
 
 
 @pytest.mark.slow

@@ -185,7 +185,7 @@ MISSING = {
      "No file with the test results: `./test-A/out.tsv`\n  `./test-A` holds expected.tsv"),
     "no such output": ({"test_name": "dev-0", "out_files": ("nowhere.tsv",)},
      "No file with the test results: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
-    
+
     # the other combinations
     "no expected file": ({"test_name": "dev-0", "expected_file": "nowhere.tsv"},
      "No file with the expected results: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
@@ -444,13 +444,6 @@ def test_a_link_that_leads_nowhere_is_named(here):
         ("out-x.tsv", "Cannot read `dev-0/out-x.tsv`: Too many levels of symbolic links"),
         ("out.tsv", None),
     ]
-
-
-def test_an_input_that_is_named_and_not_needed_is_not_missed(here):
-    """GEval 1.42.2, -i nowhere.tsv with scores alone."""
-    assert locate(dev0(input_file="nowhere.tsv")).input is None
-    (here / "dev-0/in.tsv").unlink()
-    assert locate(dev0()).input is None
 
 
 def test_a_pattern_finds_files_that_are_no_outputs_in_natural_order(here):

@@ -191,15 +191,6 @@ def test_a_file_cut_anywhere_is_corrupt(kind, stored):
         assert str(refused(path)) == (f"Corrupt {kind} file `{path}`: it ends before its end mark{WRITE_IT_AGAIN}")
 
 
-CUT = {kind: 2 * compress(TEXT) for kind, compress in COMPRESS.items()}
-CUT["skippable frame"] = zstd.compress(TEXT) + SKIPPABLE_FRAME
-
-
-@pytest.mark.parametrize("whole", CUT.values(), ids=CUT)
-def test_a_cut_second_member_is_corrupt(whole, stored):
-    assert refused(stored(whole[:-1])).reason == "it ends before its end mark"
-
-
 DAMAGE = {  # where a byte is changed: from the end
     "gzip checksum": ("gzip", -8, "Error -3 while decompressing data: incorrect data check"),
     "gzip length": ("gzip", -1, "Error -3 while decompressing data: incorrect length check"),
@@ -298,27 +289,6 @@ def test_standard_input(data, standard_input):
         assert reader.block() == TEXT
         assert reader.size == len(data)
     assert not stream.closed
-
-
-TRICKLES = {"empty": b"", "two": b"a:1\nb:1", "longer": OTHER_TEXT}
-
-
-@pytest.mark.parametrize("data", [*TRICKLES.values(), *(compress(OTHER_TEXT) for compress in COMPRESS.values())], ids=[*TRICKLES, *COMPRESS])  # fmt: skip
-def test_a_pipe_that_gives_one_byte_at_a_time(data, tmp_path):
-    path = str(tmp_path / "pipe")
-    os.mkfifo(path)
-
-    def write():
-        with open(path, "wb", buffering=0) as pipe:
-            pipe.writelines(bytes([byte]) for byte in data)
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    with LineReader(path) as reader:
-        text = OTHER_TEXT if compression_of(data) else data + b"\n" * (data[-1:] not in b"\n")
-        assert b"".join(iter(reader.block, b"")) == text
-        assert reader.size == len(data)
-    writer.join()
 
 
 @pytest.mark.parametrize(

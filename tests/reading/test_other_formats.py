@@ -17,14 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from output_formats import write_as
-from sklearn.linear_model import LogisticRegression
 
 from geval_py import evaluate, read_output, score_file
 from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
-from geval_py.reading.files import FORMAT_ENDINGS
 from geval_py.reading.lines import read_lines
-from geval_py.reading.outputs import find_outputs, output_at, parse_parameters
+from geval_py.reading.outputs import output_at
 from geval_py.reading.splits import answers_at
 from geval_py.reading.wordprobs import are_probabilities, parse_line
 from geval_py.scoring.writing import convert
@@ -73,14 +71,6 @@ def test_other_formats_are_read_and_converted(lines, ending, tmp_path_factory):
     assert list(read_output(folder / f"new{ending}")) == wanted
     convert(str(folder / f"new{ending}"), str(folder / "back.tsv"))
     assert list(read_output(folder / "back.tsv")) == wanted
-
-
-@pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
-def test_buckets(ending, tmp_path):
-    lines = ["-1.5 -2 0.25", "a:b:0.5 :0.5"]
-    (tmp_path / "out.tsv").write_text("".join(f"{line}\n" for line in lines))
-    write_as(tmp_path / f"new{ending}", lines)
-    assert list(read_output(tmp_path / f"new{ending}")) == list(read_output(tmp_path / "out.tsv"))
 
 
 def challenge(folder):
@@ -313,16 +303,6 @@ def test_ids_that_do_not_match(ids, reason, name, tmp_path, capsys, monkeypatch)
     assert capsys.readouterr().err == f"geval: Cannot read `{name}`: {reason}\n"
 
 
-@pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
-def test_two_answers_with_the_same_id(name, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "expected.jsonl").write_text('{"id": "q1", "answer": "a"}\n' * 2)
-    write_with_ids(tmp_path / name, ["q1", "q2"], ["a", "a"])
-    assert main(["-o", name, "-e", "expected.jsonl", "-m", "LogLossHashed"]) == 1
-    reason = "its rows cannot be matched: two answers have the same id"
-    assert capsys.readouterr().err == f"geval: Cannot read `{name}`: {reason}\n"
-
-
 def test_ids_of_answers_alone_and_of_a_map(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "expected.jsonl").write_text('{"id": "q1", "answer": "a"}\n{"id": "q2", "answer": "b"}\n')
@@ -380,21 +360,6 @@ def test_a_check_of_another_format_needs_tsv_to_mend(tmp_path, capsys):
     assert fix in capsys.readouterr().out
 
 
-def test_class_probabilities_of_scikit_learn(tmp_path):
-    model = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "perhaps"])
-    found = model.predict_proba([[0.5], [2.5]])
-    frame = pd.DataFrame(found, columns=model.classes_)
-    wanted = [tuple(row) for row in found.tolist()]
-    for index in (True, False):
-        frame.to_csv(tmp_path / "out.csv", index=index)
-        rows = list(read_output(tmp_path / "out.csv"))
-        assert [row.words for row in rows] == [("no", "perhaps", "yes")] * 2
-        assert [row.values for row in rows] == wanted
-    long = frame.rename_axis("id").reset_index().melt("id", var_name="label", value_name="p")
-    long.sort_values(["id", "label"]).to_csv(tmp_path / "out.csv", index=False)
-    assert list(read_output(tmp_path / "out.csv")) == rows
-
-
 BAD_PARQUET = [
     ({"words": [["a"]], "probabilities": [["x"]]},
      "row 1, `a`: a number is wanted, not text"),
@@ -425,23 +390,6 @@ def test_what_is_not_converted(text, name, kind, message, tmp_path, monkeypatch)
         convert("out.tsv", name)
     assert str(caught.value) == message
     assert not (tmp_path / name).exists()
-
-
-def test_outputs_in_all_formats_are_found_and_checked(tmp_path, capsys, monkeypatch):
-    assert all(parse_parameters(f"out-lr=0.1{ending}") == {"lr": "0.1"} for ending in FORMAT_ENDINGS)
-    test, formats = challenge(tmp_path), sorted(ending[1:] for ending in ENDINGS)
-    for name in formats:
-        write_as(test / f"out-f={name}.{name}", (test / "out-f=.tsv").read_text().splitlines())
-    names = [output.name.removeprefix("out-f=") for output in find_outputs(str(test))]
-    assert names == [".tsv", *(f"{name}.{name}" for name in formats)]
-    monkeypatch.chdir(tmp_path)
-    assert main(["-t", "dev-0", "-a", "LogLossHashed", "-p", "4"]) == 0
-    rows = capsys.readouterr().out.splitlines()
-    assert [row.split("\t") for row in rows[1:]] == [[f, "3.8431"] for f in ("", *formats)]
-    assert main(["check", "-t", "dev-0"]) == 0
-    assert f"in {len(formats) + 1} files" in capsys.readouterr().out
-    assert main(["check", "--fix", "dev-0/out-f=csv.csv"]) == 1
-    assert "Cannot fix `dev-0/out-f=csv.csv`: it is not TSV" in capsys.readouterr().err
 
 
 def test_the_command(tmp_path, capsys):
@@ -793,16 +741,6 @@ def predictions(*tasks):
     return {
         task: {"predictions": [{"id": f"{task}_{n}", "pred": one} for n, one in enumerate(of)]} for task, of in tasks
     }
-
-
-def test_predictions_of_babylm(tmp_path):
-    """The layout that the README of babylm/evaluation-pipeline-2025 shows: a file of a run, and a collated one."""
-    path = tmp_path / "out-model=x.predictions.json"
-    of_run = predictions(("boolq", [0, 1]), ("agreement", ["The\u00a0cats\u200c sleep.", " Cats sleep."]))
-    for document in (of_run, {"glue": predictions(("boolq", [0, 1])), "blimp": dict([list(of_run.items())[1]])}):
-        path.write_text(json.dumps(document))
-        assert lines_of(path) == ["0", "1", "The\u00a0cats\u200c sleep.", "Cats sleep."]
-    assert output_at(str(path)).parameters == {"model": "x"}
 
 
 READING = {"reading": {"predictions": [{"id": 0, "pred": 1.25, "prev_pred": 0.5}]}}

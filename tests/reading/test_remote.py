@@ -75,11 +75,6 @@ def test_a_bucket_without_permission(geval, monkeypatch, tmp_path):
     assert err == "geval: Cannot read `s3://runs/out.tsv`: Forbidden\n"
 
 
-def _write(path, data):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-
-
 def test_credentials_are_left_out_of_messages(geval):
     address = "sftp://me:secret@127.0.0.1:1/out.tsv"
     status, out, err = geval("-o", address, "-e", address, "-m", "LogLossHashed")
