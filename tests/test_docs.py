@@ -15,12 +15,10 @@ import sys
 
 import pytest
 from examples import PAGES, ROOT, Session, examples_of, run_page
-from fork_server import ForkedChild
 from tables import PARSERS, TABLES, built, fill, options, without_tables
 
 import geval_py
 from geval_py.board import settings
-from geval_py.board.intake import sandbox
 from geval_py.cli import main
 from geval_py.cli.commands import COMMANDS
 from geval_py.errors import GevalError
@@ -96,16 +94,14 @@ class SessionInProcess(Session):
         return shown.buffer.getvalue().decode()
 
 
-@pytest.fixture(scope="session")
-def runs_of(tmp_path_factory, fork_server):
+@pytest.fixture(scope="module")
+def runs_of(tmp_path_factory, fork_server, forked_sandbox):
     """Return what a page's examples print; a page is run once, and no example imports what another has."""
 
     def start_session(folder):
         return SessionInProcess(folder, fork_server.bin)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sandbox, "start_child", lambda place: ForkedChild(fork_server.address, place))
-        yield functools.cache(lambda page: run_page(page, tmp_path_factory.mktemp("page"), start_session))
+    return functools.cache(lambda page: run_page(page, tmp_path_factory.mktemp("page"), start_session))
 
 
 FULL_PRECISION = re.compile(r"\b\d+\.\d{9,}(?:e-\d+)?\b")

@@ -19,7 +19,7 @@ GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory):
+def there(tmp_path_factory, forked_sandbox):
     """A copy of the sample, with a board, submissions for it, and a language model."""
     folder = tmp_path_factory.mktemp("formats") / "gazette"
     shutil.copytree(GAZETTE, folder)
