@@ -142,73 +142,45 @@ Line 7: Unexpected data [number text found after a number]
 ERRORS = {  # one or more of each class, with its sentence
     "the root": (GevalError(), ""),
     "usage": (UsageError("take one"), "take one"),
-    "missing package": (
-        MissingPackageError("Parquet is read by pyarrow: pip install pyarrow", package="pyarrow"),
-        "Parquet is read by pyarrow: pip install pyarrow",
-    ),
-    "scheme": (
-        SchemeError("Unknown or broken metric flags: z", scheme="LogLossHashed:z"),
-        "Unknown or broken metric flags: z",
-    ),
-    "scheme of an output": (
-        SchemeError("No item has the feature `out:x'", scheme="LogLoss:f<out:x>", path=BAD_NAME),
-        f"No item has the feature `out:x'\n  in `{SAFE_NAME}`",
-    ),
+    "missing package": (MissingPackageError("Parquet is read by pyarrow: pip install pyarrow", package="pyarrow"),
+     "Parquet is read by pyarrow: pip install pyarrow"),
+    "scheme": (SchemeError("Unknown or broken metric flags: z", scheme="LogLossHashed:z"),
+     "Unknown or broken metric flags: z"),
+    "scheme of an output": (SchemeError("No item has the feature `out:x'", scheme="LogLoss:f<out:x>", path=BAD_NAME),
+     f"No item has the feature `out:x'\n  in `{SAFE_NAME}`"),
     "data": (DataError(path="dev-0"), ""),
-    "missing": (
-        MissingFileError(what="No file with the test results", path=BAD_NAME),
-        f"No file with the test results: `{SAFE_NAME}`",
-    ),
-    "unreadable": (
-        UnreadableFileError(path=BAD_NAME, reason="Permission\x1b denied"),
-        f"Cannot read `{SAFE_NAME}`: Permission\\x1b denied",
-    ),
-    "in another encoding": (
-        UnsupportedEncodingError(path="o", reason="it is UTF-16"),
-        "Cannot read `o`: it is UTF-16",
-    ),
-    "corrupt": (
-        CorruptFileError(path=BAD_NAME, compression="gzip", reason="it ends before its end mark"),
-        f"Corrupt gzip file `{SAFE_NAME}`: it ends before its end mark\n"
-        "  write it again, or upload it again: a part of it may be missing",
-    ),
-    "too large a line": (
-        TooLargeError(path=BAD_NAME, max_bytes=5, what="line"),
-        f"Too large: `{SAFE_NAME}` has a line of more than 5 bytes",
-    ),
+    "missing": (MissingFileError(what="No file with the test results", path=BAD_NAME),
+     f"No file with the test results: `{SAFE_NAME}`"),
+    "unreadable": (UnreadableFileError(path=BAD_NAME, reason="Permission\x1b denied"),
+     f"Cannot read `{SAFE_NAME}`: Permission\\x1b denied"),
+    "in another encoding": (UnsupportedEncodingError(path="o", reason="it is UTF-16"),
+     "Cannot read `o`: it is UTF-16"),
+    "corrupt": (CorruptFileError(path=BAD_NAME, compression="gzip", reason="it ends before its end mark"),
+     f"Corrupt gzip file `{SAFE_NAME}`: it ends before its end mark\n"
+     "  write it again, or upload it again: a part of it may be missing"),
+    "too large a line": (TooLargeError(path=BAD_NAME, max_bytes=5, what="line"),
+     f"Too large: `{SAFE_NAME}` has a line of more than 5 bytes"),
     "a model": (ModelError(path=BAD_NAME, message="the text is empty"), f"the text is empty\n  in `{SAFE_NAME}`"),
     "ambiguous": (
-        AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz"), newest=BAD_NAME + ".gz"),
-        f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n"
-        f"  remove all but one; `{SAFE_NAME}.gz` is the newest",
-    ),
-    "a cluster": (
-        ClusterError(address=BAD_NAME, reason="it went away"),
-        f"The cluster at `{SAFE_NAME}`: it went away",
-    ),
-    "config": (
-        ConfigError(path=BAD_NAME, message="Invalid option `--metrics'\n  did you mean --metric?"),
-        f"Invalid option `--metrics'\n  did you mean --metric?\n  in `{SAFE_NAME}`",
-    ),
-    "files that are there": (
-        ExistingFileError(path="a", others=(BAD_NAME, "b")),
-        f"File already there: `a`\n  and `{SAFE_NAME}`, `b`",
-    ),
+     AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz"), newest=BAD_NAME + ".gz"),
+     f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n"
+     f"  remove all but one; `{SAFE_NAME}.gz` is the newest"),
+    "a cluster": (ClusterError(address=BAD_NAME, reason="it went away"),
+     f"The cluster at `{SAFE_NAME}`: it went away"),
+    "config": (ConfigError(path=BAD_NAME, message="Invalid option `--metrics'\n  did you mean --metric?"),
+     f"Invalid option `--metrics'\n  did you mean --metric?\n  in `{SAFE_NAME}`"),
+    "files that are there": (ExistingFileError(path="a", others=(BAD_NAME, "b")),
+     f"File already there: `a`\n  and `{SAFE_NAME}`, `b`"),
     "empty": (EmptyFileError(what="output", path=BAD_NAME), f"The output file is empty: `{SAFE_NAME}`"),
-    "too few lines": (
-        LineCountError(what="output", path=BAD_NAME, lines=2, expected_path="e\n", expected_lines=3),
-        f"Too few lines in the output file: `{SAFE_NAME}` has 2, `e\\n` has 3",
-    ),
+    "too few lines": (LineCountError(what="output", path=BAD_NAME, lines=2, expected_path="e\n", expected_lines=3),
+     f"Too few lines in the output file: `{SAFE_NAME}` has 2, `e\\n` has 3"),
     "malformed line without a path": (MalformedLineError(role="expected", **MALFORMED), OF_LINE.format("")),
-    "malformed line, prepared": (
-        MalformedLineError(path="out.tsv", prepared_by="ls<\x1b><b>", **MALFORMED),
-        OF_LINE.format("`out.tsv`, ") + "\n  (the line is shown as the flags `ls<\\x1b><b>` left it)",
-    ),
+    "malformed line, prepared": (MalformedLineError(path="out.tsv", prepared_by="ls<\x1b><b>", **MALFORMED),
+     OF_LINE.format("`out.tsv`, ") + "\n  (the line is shown as the flags `ls<\\x1b><b>` left it)"),
     "malformed line, for two of three metrics": (
-        MalformedLineError(path="out.tsv", metrics=("RMSE", "MSE:N<\x1b>"), **MALFORMED),
-        OF_LINE.format("`out.tsv`, ") + "\n  RMSE and MSE:N<\\x1b> cannot read the line",
-    ),
-}
+     MalformedLineError(path="out.tsv", metrics=("RMSE", "MSE:N<\x1b>"), **MALFORMED),
+     OF_LINE.format("`out.tsv`, ") + "\n  RMSE and MSE:N<\\x1b> cannot read the line"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("error", "sentence"), ERRORS.values(), ids=ERRORS)

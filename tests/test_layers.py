@@ -10,7 +10,6 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-from fork_server import NOT_IMPORTED
 
 LAYERS = (  # layers in one tuple do not import each other
     ("version", "text", "values"),
@@ -93,21 +92,3 @@ def test_the_exceptions_import_nothing_when_they_are_imported(name, layer):
     code = f"import sys, geval_py.{name}; print([one for one in sys.modules if one.startswith('geval_py.{layer}')])"
     run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
-
-
-@pytest.mark.long
-def test_each_module_can_be_imported_alone():
-    code = (
-        "import importlib, os, sys\n"
-        "for name in sys.argv[1:]:\n"
-        "    if os.fork() == 0:\n"
-        "        try:\n"
-        "            importlib.import_module('geval_py.' + name)\n"
-        "        except BaseException as error:\n"
-        "            print(name, repr(error), flush=True)\n"
-        "        os._exit(0)\n"
-        "    os.wait()\n"
-    )
-    names = [name for name in MODULES if f"geval_py.{name}" not in NOT_IMPORTED]
-    run = subprocess.run([sys.executable, "-I", "-c", code, *names], capture_output=True, text=True, check=True)
-    assert run.stdout == ""

@@ -51,25 +51,11 @@ def test_the_project_has_one_address():
     assert [name for name in sorted(named) if not is_ours.fullmatch(name)] == []
 
 
-def test_recipes_name_the_tag_of_this_version():
-    for text in texts(*COPIED):
-        tags = re.findall(r"(?:geval-py/geval-py@|rev: |TAG: |releases/tag/)(v[\w.]+)", text)
-        assert set(tags) <= {f"v{__version__}"}
-
-
 def test_who_cites_names_the_version_and_the_address():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert (citation["version"], citation["repository-code"]) == (__version__, REPOSITORY)
     assert citation["abstract"] == PYPROJECT["project"]["description"]
     assert citation["license"] == PYPROJECT["project"]["license"].split()[0]
-
-
-def test_the_badges_say_what_the_package_says():
-    (readme,) = texts("README.md")
-    assert f"Python-{PYPROJECT['project']['requires-python'].removeprefix('>=')}_or_newer-" in readme
-    assert f"licence-{PYPROJECT['project']['license'].split()[0].replace('-', '--')}-" in readme
-    assert f"{REPOSITORY}/actions/workflows/test.yml/badge.svg" in readme
-    assert (ROOT / ".github/workflows/test.yml").exists()
 
 
 def test_an_action_has_one_version_everywhere():

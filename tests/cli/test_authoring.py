@@ -87,7 +87,7 @@ def test_make_validate_and_leaks(here, geval):
     assert geval("-t", "dev-0", "--expected-directory", "c", "--out-directory", "c")[0] == 1  # no output yet
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_challenge_of_the_gazettes_text_and_its_baselines(here, geval):
     blocks = (GAZETTE / "gazette.txt").read_text(encoding="utf-8").strip("\n").split("\n\n")
     headed = [block.partition("\n") for block in blocks]
@@ -174,12 +174,3 @@ WRONG = {
 @pytest.mark.parametrize(("words", "message"), WRONG.items(), ids=WRONG)
 def test_wrong_words(words, message, geval):
     assert geval(*words.split()) == (2, "", f"geval: {message}\n")
-
-
-def test_explain_and_rules(geval):
-    status, out, _ = geval("challenge", "leaks", "--explain", "e404")
-    assert status == 0
-    assert out.startswith("E404 readable-in-inputs (error)\n  answers can be read in other inputs\n")
-    assert geval("challenge", "leaks", "--explain", "shared-runs")[1].startswith("W406 ")
-    status, out, _ = geval("challenge", "leaks", "--rules")
-    assert [line.split()[0] for line in out.splitlines()][:3] == ["E401", "E402", "E403"]

@@ -170,18 +170,6 @@ def test_a_closed_pipe_ends_quietly(challenge):
         assert process.wait() == 141
 
 
-def test_an_interrupt_ends_quietly(challenge):
-    words = command("-t", "dev-0", "-o", "-")
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdin.write(b":1\n")
-        process.stdin.flush()
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
-        assert process.stdout.read() == b""
-        assert process.stderr.read() == b""
-        assert process.wait() == -signal.SIGINT
-
-
 @pytest.mark.parametrize("mode", ["", "-w"], ids=["scoring", "with numpy"])
 @pytest.mark.parametrize(
     "milliseconds", [0, 60, *(pytest.param(time, marks=pytest.mark.long) for time in range(20, 200, 20))]

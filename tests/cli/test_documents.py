@@ -78,12 +78,6 @@ def test_lines_in_csv_are_those_of_python(challenge, geval):
         assert geval(*words, "--format", "csv", terminal=True) == geval(*words, "--format", "csv")
 
 
-def test_lines_as_the_flags_leave_them(challenge, document):
-    found = document("-l", "--show-preprocessed", "-a", "LogLoss:u")
-    assert [line["expected"] for line in found["lines"]] == ["A", "B", "A", "C", "A"]
-    assert found["metric"] == "LogLoss:u"
-
-
 @warned
 def test_lines_keep_their_numbers_and_infinite_figures_are_words(challenge, document):
     assert [line["line"] for line in document("-l", "--filter", "in<Year>:1902", "-s")["lines"]] == [4, 3]

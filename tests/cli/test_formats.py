@@ -85,13 +85,6 @@ def test_a_new_entry_of_the_registry_is_a_format_of_each_command(line, here, gev
     assert geval(*words, "--label", "x") == (2, "", "geval: --label goes with --format latex\n")
 
 
-def test_an_output_that_cannot_be_scored_stands_in_the_table(here, geval):
-    (here / "broken.tsv").write_text("x\n")
-    status, out, err = geval("-t", "dev-0", "-o", "bigram", "-o", "broken.tsv", "--format", "markdown", "-p", "1")
-    assert (status, err != "") == (1, True)
-    assert out.endswith("| bigram | 174.6 |\n| broken | error |\n")
-
-
 ERRORS = {
     "--format latex --label a}b": "argument --label: 'a}b' is not a label of letters, digits and :._/+-\n  geval --help shows the options",
     "--format csv --caption a": "--caption goes with --format latex",

@@ -87,10 +87,6 @@ def test_sorted_lines_are_the_lines_sorted(challenge, rows):
     assert rows("-l", "-s")[0][0] == rows("-l", "-r")[-1][0] == "Infinity"
 
 
-def test_lines_are_of_the_first_metric_with_all_digits(challenge, rows):
-    assert rows("-l", "-m", "MacroAvg/Likelihood", "-p", "0", "-%") == rows("-l")
-
-
 NOTHING = {
     "exp:A": "No item has the feature `exp:A'\n  did you mean exp:a?",
     "in<Yaer>:1902": "Unknown column `Yaer' in the feature `in<Yaer>:1902'\n"
@@ -490,18 +486,6 @@ def test_a_mode_of_config_txt(challenge, geval):
     write(challenge, "config.txt", ["-m Perplexity -l"])
     assert geval("-w") == geval("-w", "--expected-directory", ".")
     assert geval("-w")[1].startswith("exp:c\t1\t")
-
-
-@pytest.mark.parametrize(
-    ("config", "words"), [("-s", "-l"), ("-s", "-lr"), ("-r", "-ls"), ("--filter exp:a", "-l"), ("--bigrams", "")]
-)
-def test_options_of_config_txt_are_for_the_modes_they_matter_to(config, words, challenge, geval):
-    words = words.split()
-    own = [] if "r" in "".join(words) or "s" in "".join(words) else config.split()
-    want = geval(*words, *own) if words else geval()
-    write(challenge, "config.txt", [f"--metric Perplexity --in-header in-header.tsv {config}"])
-    assert geval(*words) == want
-    assert geval()[0] == 0
 
 
 # How figures are written

@@ -69,16 +69,6 @@ def test_texts_are_not_kept(name, wide):
     assert peak_memory(wide, *MODES[name]) < MAX_MEMORY
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("words", [["-l"], ["-d", "out-other.tsv"]], ids=["lines", "differences"])
-def test_two_million_lines(words, tmp_path):
-    """The figures of lines are made one by one; files that are small enough are kept in memory."""
-    write(tmp_path, 2_000_000, 20)
-    sizes = [path.stat().st_size for path in (tmp_path / "test-A").iterdir()]
-    kept = sum(size for size in sizes if size <= files.MAX_KEPT_BYTES) / 1e6
-    assert peak_memory(tmp_path, *words) < MAX_MEMORY + kept
-
-
 @pytest.fixture
 def challenge(tmp_path, monkeypatch):
     write(tmp_path, 3, 10)

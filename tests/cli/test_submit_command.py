@@ -113,40 +113,6 @@ def token(board):
     return board.token("anna")
 
 
-@pytest.mark.long
-def test_an_output_is_sent_to_one_of_several_boards(run, start, tmp_path):
-    boards = tmp_path / "boards"
-    boards.mkdir(0o700)
-    for name in ("gap", "bible"):
-        folder = tmp_path / name
-        shutil.copytree(GAZETTE, folder)
-        (tmp_path / "hidden" / name / "test-A").mkdir(parents=True)
-        (folder / "test-A/expected.tsv").rename(tmp_path / "hidden" / name / "test-A/expected.tsv")
-        run("board", "init", boards / name, "--challenge", folder, "--answers", tmp_path / "hidden" / name)
-    port = free_port()
-    address = f"http://127.0.0.1:{port}"
-    server = start("board", "serve", boards, "--port", port, "--workers", 2)
-    try:
-        wait_for(f"{address}/healthz")
-        link = run("board", "invite", boards, "anna", "--url", address)[0].strip()
-        with pytest.raises(HTTPError):
-            build_opener(_NoRedirect).open(Request(link, method="POST", headers={"Origin": address}), timeout=20)
-        for name in ("gap", "bible"):
-            token = {"GEVAL_BOARD_TOKEN": run("board", "token", boards / name, "anna")[0].strip()}
-            out, _ = run("submit", output_in(tmp_path), "--board", f"{address}/{name}", **token)
-            code = re.search(r"^([0-9a-f]{12})  scored$", out, re.MULTILINE)[1]
-            assert out.endswith(f"  page     {address}/{name}/submissions/{code}.html\n")
-        _, err = run("submit", output_in(tmp_path), "--board", address, status=1, **token)
-        assert err == (
-            "geval: The upload was refused: this server has several boards: use one of the addresses "
-            f"{address}/bible, {address}/gap\n"
-        )
-    finally:
-        server.terminate()
-        said = server.communicate(timeout=20)[1]
-    assert said == f"geval: note: serving `{boards}` at {address}; press Ctrl-C to stop\n"
-
-
 def output_in(folder, text=GOOD):
     (folder / "test-A").mkdir(exist_ok=True)
     (folder / "test-A/in.tsv").write_text("a\tb\n" * 123)

@@ -87,14 +87,6 @@ def test_charmatch_needs_the_input_which_is_part_of_its_signature(challenge):
         assert str(caught.value) == sentence
 
 
-def test_the_table_of_lines_has_the_statistics(challenge):
-    frame = geval_py.evaluate(str(challenge), "dev-0", output="out-a.tsv").to_frame()
-    assert list(frame.columns) == ["line", "1", "expected", "output", "edits", "words", "score"]
-    with pytest.raises(UsageError) as caught:
-        _ = geval_py.evaluate(str(challenge), "dev-0", output="out-a.tsv").line_losses
-    assert str(caught.value) == "WER is not made from losses, but from edits, words"
-
-
 @pytest.fixture
 def said(tmp_path, monkeypatch):
     """Lines that differ in one word, and in what a tokenizer makes of commas."""

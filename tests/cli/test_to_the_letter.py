@@ -126,13 +126,6 @@ def test_a_metric_is_selected_by_gevals_name_and_by_ours(name, theirs, tmp_path)
         assert [of.text for of, _ in selected] == [f"{name}:lP<02>" if ":" in asked else name]
 
 
-def test_a_name_that_is_given_is_not_rewritten():
-    task = geval_py.reading.config.Task(metrics=("F2:N<F1>",), select_metrics=("F1.0",))
-    with pytest.raises(UsageError) as caught:
-        geval_py.scoring.evaluate.select_schemes(task)
-    assert str(caught.value) == "Cannot find metric named 'F1.0'\n  there are F1"
-
-
 # Prefixes: GEval.Metric and GEval.Core of GEval 1.42.2
 
 MATCHING = "Matching specification cannot be applied to the {} metric"
@@ -245,20 +238,6 @@ def test_features_of_lines_without_a_score(geval):
             "geval: note: NMI has no value for 3 of 3 lines alone: left out\n"
             "geval: note: no feature is shown: none is on at least 1 of 0 lines, and missing from as many\n"
         )
-
-
-def test_features_of_lines_that_have_a_score_in_one_output_only(geval):
-    files = {
-        "dev-0/in.tsv": "x\ny\nz\n",
-        "dev-0/expected.tsv": "1\n2\n3\n",
-        "dev-0/out-a.tsv": "1\n1\n0\n",
-        "dev-0/out-b.tsv": "1\n0\n0\n",
-    }
-    words = "-t dev-0 -o out-a.tsv --metric Improvement@0.5 --most-worsening-features out-b.tsv"
-    assert geval(*words.split(), **files)[2] == (
-        "geval: note: Improvement@0.5 has no value for 2 of 3 lines alone: left out\n"
-        "geval: note: no feature is shown: none is on at least 1 of 1 line, and missing from as many\n"
-    )
 
 
 # What is ours on purpose: docs/geval.md says so

@@ -122,17 +122,6 @@ def test_answers_that_are_converted_first(name, code, tmp_path, capsys, monkeypa
     assert lines_of("expected.jsonl") == WORDS
 
 
-def test_a_path_with_a_hash_sign(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a#b.tsv").write_text("z\n")
-    (tmp_path / "words.jsonl").write_text('{"text": "z"}\n')
-    (tmp_path / "out.tsv").write_text("z:1\n")
-    assert lines_of("a#b.tsv") == ["z"]
-    for name in ("words.jsonl#text", "missing.csv"):
-        assert main(["-o", "out.tsv", "-e", name, "-m", "Accuracy"]) == 1
-        assert capsys.readouterr().err.startswith(f"geval: No file with the expected results: `{name}`\n")
-
-
 BAD = [
     ({"words": ["a"], "probabilities": [2]}, "row 1, `a`: 2.0 is not a probability, from 0 to 1"),
     ({"answer": float("nan")}, "row 1, answer: NaN is not a number"),

@@ -267,14 +267,6 @@ def test_read_header(data, names, tmp_path):
     assert read_header("nowhere", None) == ()
 
 
-def test_headers_are_relative_to_the_expected_directory(here):
-    (here / "answers/dev-0").mkdir(parents=True)
-    write(here / "answers/dev-0", "expected.tsv")
-    (here / "answers/out-header.tsv").write_text("Word\n")
-    split = locate(dev0(expected_directory="answers", out_header="out-header.tsv"))
-    assert split.out_header == ("Word",)
-
-
 # Vocabularies
 
 HEADER, KOT = {"out-header.tsv": b"Word\n"}, b"kot\npies\nkot\n"

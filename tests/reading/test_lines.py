@@ -323,33 +323,6 @@ def test_what_cannot_be_opened(name, reason, tmp_path):
     assert str(refused(path)) == f"Cannot read `{visible(path)}`: {reason}"
 
 
-def test_a_file_without_permission(monkeypatch):
-    """Simulated, as root may read all."""
-
-    def no_permission(path, *arguments, **keywords):
-        raise PermissionError(errno.EACCES, "Permission denied", path)
-
-    monkeypatch.setattr(files, "open", no_permission, raising=False)
-    assert str(refused("out.tsv")) == "Cannot read `out.tsv`: Permission denied"
-
-
-@pytest.mark.parametrize(
-    "data",
-    [gzip.compress(TEXT)[:20], gzip.compress(TEXT * 100)[:-1], bz2.compress(TEXT) + b"x"],
-    ids=["found at once", "found later", "after the end mark"],
-)
-def test_a_file_that_is_refused_is_closed(data, stored, monkeypatch):
-    opened = []
-
-    def open_and_note(*arguments, **keywords):
-        opened.append(open(*arguments, **keywords))
-        return opened[-1]
-
-    monkeypatch.setattr(files, "open", open_and_note, raising=False)
-    refused(stored(data))
-    assert [file.closed for file in opened] == [True]
-
-
 # Web addresses
 
 

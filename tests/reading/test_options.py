@@ -391,15 +391,6 @@ def test_an_alternative_metric_replaces_all_and_products_multiply_out(words, met
 SHOWN = {name: option for name, option in OPTIONS.items() if option.help}
 
 
-def test_every_field_but_two_is_an_option():
-    assert SHOWN.keys() == {*Task.defaults, *Settings.defaults} - {"needs_items", "ignored"}
-    assert not Task.defaults.keys() & Settings.defaults
-    assert OPTIONS.keys() - SHOWN.keys() == {*NOT_AVAILABLE}
-    assert all(option.group for option in SHOWN.values())
-    names = [name for option in OPTIONS.values() for name in option.names]
-    assert len(set(names)) == len(names)
-
-
 def test_tasks_and_settings_do_not_change():
     with pytest.raises(AttributeError):
         Settings().precision = 2

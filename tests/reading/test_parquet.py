@@ -226,18 +226,3 @@ def test_many_row_groups_have_one_limit(here, capsys, monkeypatch):
     assert capsys.readouterr().err == "geval: Too large: `out.parquet` unpacks to more than 6000 bytes\n"
     monkeypatch.setattr(parquet, "MAX_RATIO", 100)  # a large file may unpack to more
     assert score() == 0
-
-
-def test_details_of_lighteval_with_a_name_twice(here):
-    choices = pa.array([["a", "b"]])
-    twice = pa.StructArray.from_arrays([choices, choices], names=["choices", "choices"])
-    once = pa.StructArray.from_arrays([choices], names=["choices"])
-    response = pa.StructArray.from_arrays([pa.array([[-1.0, -2.0]])], names=["logprobs"])
-    faults = (
-        "it is not well-formed Parquet: Converting to Python dictionary is not supported",
-        "column doc: there are two",
-    )
-    for columns, fault in zip(([twice], [once, once]), faults, strict=True):
-        table = pa.Table.from_arrays([*columns, response], names=["doc"] * len(columns) + ["model_response"])
-        pq.write_table(table, "out.parquet")
-        assert reason_of("out.parquet").startswith(fault)

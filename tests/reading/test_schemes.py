@@ -60,12 +60,6 @@ def test_too_many_products():
     assert caught.value.scheme == text
 
 
-def test_the_greatest_product():
-    assert len(parse_schemes("{0,1,2,3,4,5,6,7,8,9}" * 4)) == 10_000
-    with pytest.raises(SchemeError, match="More than 10000 metrics in one definition: "):  # at once
-        parse_schemes("{0,1,2,3,4,5,6,7,8,9}" * 400)
-
-
 FLAGS = {
     "none": ("LogLossHashed", "LogLossHashed", ()),
     "a colon alone": ("LogLossHashed:", "LogLossHashed", ()),
