@@ -98,13 +98,11 @@ EXCERPTS = {
     "escape before": (("\x1b[1m:x", 6), "\\x1b[1m:x\n        ^"),
     "bidi before": (("\u202eab:x", 5), "\\u202eab:x\n         ^"),
     "long, cut in front": (("x" * 80, 40), "…" + "x" * 76 + "…\n" + " " * 39 + "^"),
-    "long, in the middle": (
-        ("a" * 100 + "!" + "b" * 100, 101),
-        "…" + "a" * 38 + "!" + "b" * 37 + "…\n" + " " * 39 + "^",
-    ),
+    "long, in the middle": (("a" * 100 + "!" + "b" * 100, 101),
+     "…" + "a" * 38 + "!" + "b" * 37 + "…\n" + " " * 39 + "^"),
     "long, at the end": (("a" * 100 + "!", 101), "…" + "a" * 38 + "!\n" + " " * 39 + "^"),
     "another width": (("abcdefghij", 6, 4), "…defg…\n   ^"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("arguments", "picture"), EXCERPTS.values(), ids=EXCERPTS)

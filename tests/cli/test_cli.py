@@ -267,18 +267,14 @@ def test_a_full_disk(challenge):
     assert (run.returncode, run.stderr) == (1, "geval: cannot write the output: No space left on device\n")
 
 
-@pytest.mark.parametrize(
-    ("closed", "words", "result"),
-    [
-        ("2>&-", ["-t", "dev-0", "-i", "no.tsv"], (0, "12.70\n", "")),
-        ("2>&-", ["-t", "no"], (1, "", "")),
-        ("<&-", ["-t", "dev-0", "-o", "-"], (1, "", "geval: Cannot read standard input: it is closed\n")),
-        (">&-", ["-t", "dev-0"], (1, "", "geval: cannot write the output: standard output is closed\n")),
-        (">&-", ["check"], (1, "", "geval: cannot write the output: standard output is closed\n")),
-        ("<&- >&- 2>&-", ["-t", "dev-0"], (1, "", "")),
-    ],
-    ids=lambda value: value if isinstance(value, str) else " ".join(map(str, value)),
-)
+@pytest.mark.parametrize(("closed", "words", "result"), [
+    ("2>&-", ["-t", "dev-0", "-i", "no.tsv"], (0, "12.70\n", "")),
+    ("2>&-", ["-t", "no"], (1, "", "")),
+    ("<&-", ["-t", "dev-0", "-o", "-"], (1, "", "geval: Cannot read standard input: it is closed\n")),
+    (">&-", ["-t", "dev-0"], (1, "", "geval: cannot write the output: standard output is closed\n")),
+    (">&-", ["check"], (1, "", "geval: cannot write the output: standard output is closed\n")),
+    ("<&- >&- 2>&-", ["-t", "dev-0"], (1, "", "")),
+], ids=lambda value: value if isinstance(value, str) else " ".join(map(str, value)))  # fmt: skip
 def test_closed_standard_streams(closed, words, result, challenge):
     """Notes go nowhere with a closed standard error, not among the scores."""
     run = subprocess.run(

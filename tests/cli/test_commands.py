@@ -33,15 +33,12 @@ def test_a_file_may_be_named_as_help_is(geval):
     assert geval("check", "--qwerty", "-h", "--") == geval("check", "-h")
 
 
-@pytest.mark.parametrize(
-    ("topic", "names"),
-    [
-        ("formats", {*FORMATS, *CHECK_FORMATS}),
-        ("metrics", METRICS),
-        ("rules", RULES_BY_CODE),
-        ("flags", ["l", "u", "c", "S", "m<REGEXP>", "s<REGEXP><REPLACEMENT>", "f<FEATURE>", "p<PERCENT>"]),
-    ],
-)
+@pytest.mark.parametrize(("topic", "names"), [
+    ("formats", {*FORMATS, *CHECK_FORMATS}),
+    ("metrics", METRICS),
+    ("rules", RULES_BY_CODE),
+    ("flags", ["l", "u", "c", "S", "m<REGEXP>", "s<REGEXP><REPLACEMENT>", "f<FEATURE>", "p<PERCENT>"]),
+])  # fmt: skip
 def test_help_lists_what_there_is(topic, names, geval):
     status, out, err = geval("help", topic)
     assert (status, err) == (0, "")

@@ -43,33 +43,26 @@ def test_an_output_at_fault_has_its_message_in_json_and_csv(challenge, geval):
     assert [row["error"] for row in rows] == ["", " ".join(map(str.strip, MESSAGE.split("\n")[:2])), "", SHORT]
 
 
-@pytest.mark.parametrize(
-    ("words", "printed"),
-    [
-        ("", "n\tPerplexityHashed\tLikelihoodHashed\n1\t2.00\t0.50\n2\terror\terror\n3\t1.00\t1.00\n4\terror\terror\n"),
-        ("--by-score -a PerplexityHashed", "n\tPerplexityHashed\n3\t1.00\n1\t2.00\n2\terror\n4\terror\n"),
-        ("--bootstrap 10 -a PerplexityHashed", "n\tPerplexityHashed\n1\t2.00\n2\terror\n3\t1.00\n4\terror\n"),
-        ("-o out-n=2.tsv -o out-n=4.tsv", "n\tPerplexityHashed\tLikelihoodHashed\n2\terror\terror\n4\terror\terror\n"),
-    ],
-    ids=["a row", "last by score", "no interval", "all"],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "printed"), [
+    ("", "n\tPerplexityHashed\tLikelihoodHashed\n1\t2.00\t0.50\n2\terror\terror\n3\t1.00\t1.00\n4\terror\terror\n"),
+    ("--by-score -a PerplexityHashed", "n\tPerplexityHashed\n3\t1.00\n1\t2.00\n2\terror\n4\terror\n"),
+    ("--bootstrap 10 -a PerplexityHashed", "n\tPerplexityHashed\n1\t2.00\n2\terror\n3\t1.00\n4\terror\n"),
+    ("-o out-n=2.tsv -o out-n=4.tsv", "n\tPerplexityHashed\tLikelihoodHashed\n2\terror\terror\n4\terror\terror\n"),
+], ids=["a row", "last by score", "no interval", "all"])  # fmt: skip
 def test_an_output_at_fault_has_a_row_without_a_score(words, printed, challenge, geval):
     status, out, err = geval("-t", "dev-0", *words.split())
     assert (status, out) == (1, printed)
     assert err.startswith(f"geval: {MESSAGE}\ngeval: {SHORT}\n")
 
 
-@pytest.mark.parametrize(
-    ("metrics", "failed"),
-    [
-        (["MAE", "PerplexityHashed", "RMSE"], "MAE and RMSE"),
-        (["LogLossHashed", "RMSE", "MSE"], "RMSE and MSE"),
-        (["LogLossHashed", "RMSE:f<exp:a>N<errors>"], "errors"),
-        (["RMSE", "MSE"], None),
-        (["RMSE", "MAE"], None),
-        (["RMSE"], None),
-    ],
-)
+@pytest.mark.parametrize(("metrics", "failed"), [
+    (["MAE", "PerplexityHashed", "RMSE"], "MAE and RMSE"),
+    (["LogLossHashed", "RMSE", "MSE"], "RMSE and MSE"),
+    (["LogLossHashed", "RMSE:f<exp:a>N<errors>"], "errors"),
+    (["RMSE", "MSE"], None),
+    (["RMSE", "MAE"], None),
+    (["RMSE"], None),
+])  # fmt: skip
 def test_the_metrics_that_failed_are_named(metrics, failed, challenge, geval):
     words = [word for metric in metrics for word in ("-a", metric)]
     place = "`./dev-0/expected.tsv`, line 1, column 1"

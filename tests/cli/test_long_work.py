@@ -166,13 +166,10 @@ LONG_LINES = "lines of 50,000 words or more take long: the time for edits grows 
 LONG_TER = "TER needs over 3 GB for a line of 16,000 words, and four times as much for twice"
 
 
-@pytest.mark.parametrize(
-    ("metric", "words", "notes"),
-    [
-        *((metric, 50_000, [LONG_LINES]) for metric in ("WER", "CER", "Mean/CAR", "Fuzzy/Accuracy", "CharMatch")),
-        *((metric, 49_999, []) for metric in ("WER", "CER")),
-    ],
-)
+@pytest.mark.parametrize(("metric", "words", "notes"), [
+    *((metric, 50_000, [LONG_LINES]) for metric in ("WER", "CER", "Mean/CAR", "Fuzzy/Accuracy", "CharMatch")),
+    *((metric, 49_999, []) for metric in ("WER", "CER")),
+])  # fmt: skip
 def test_a_note_on_a_long_line(metric, words, notes, tmp_path, geval):
     for name in ("in.tsv", "expected.tsv", "out.tsv"):
         (tmp_path / name).write_text(f"{'a ' * (words - 1)}a\nb\n")

@@ -105,14 +105,11 @@ def test_scores(challenge, geval):
     assert geval("-o", "long", "-m", "Likelihood", terminal=True)[1] == "Perplexity  4.00\nLikelihood  0.25\n"
 
 
-@pytest.mark.parametrize(
-    ("metric", "header", "context"),
-    [
-        ("Hit@3", "", "left ___ right"),
-        ("ChoiceAccuracy", "LeftContext\tRightContext\tOptions\n", "left ___ right"),
-        ("ChoiceAccuracy", "", "left<tab>right<tab>a b"),
-    ],
-)
+@pytest.mark.parametrize(("metric", "header", "context"), [
+    ("Hit@3", "", "left ___ right"),
+    ("ChoiceAccuracy", "LeftContext\tRightContext\tOptions\n", "left ___ right"),
+    ("ChoiceAccuracy", "", "left<tab>right<tab>a b"),
+])  # fmt: skip
 def test_lines_of_other_scores_of_words(challenge, geval, metric, header, context):
     """The best guess, and the gap in its context, if its columns are known."""
     options = "\ta b" * (metric == "ChoiceAccuracy")
@@ -139,13 +136,10 @@ ORDERS = {
     "by name": ([], ["best", "long", "poor"]),
     "lower is better, infinite the worst": (["--by-score"], ["long", "poor", "best"]),
     "higher is better": (["--by-score", "-a", "Likelihood"], ["long", "poor", "best"]),
-    "by the first metric": (
-        ["--by-score", "-aPerplexity:f<exp:b>", "-aPerplexity"],
-        ["best", "long", "poor"],
-    ),
+    "by the first metric": (["--by-score", "-aPerplexity:f<exp:b>", "-aPerplexity"], ["best", "long", "poor"]),
     "of those named": (["--by-score", "-o", "out-model=best.tsv", "-o", "out-model=poor.tsv"], ["poor", "best"]),
     "with intervals": (["--by-score", "--bootstrap", "10"], ["long", "poor", "best"]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "models"), ORDERS.values(), ids=ORDERS)

@@ -37,15 +37,12 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "rows"),
-    [
-        ("expected.jsonl", ROWS[0]),
-        ("expected.ndjson", ROWS[1]),
-        ("expected.json", ROWS[2]),
-        ("expected.jsonl.gz", ROWS[0]),
-    ],
-)
+@pytest.mark.parametrize(("name", "rows"), [
+    ("expected.jsonl", ROWS[0]),
+    ("expected.ndjson", ROWS[1]),
+    ("expected.json", ROWS[2]),
+    ("expected.jsonl.gz", ROWS[0]),
+])  # fmt: skip
 def test_a_challenge_with_answers_in_json(name, rows, tmp_path, monkeypatch, capsys):
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed --metric Accuracy")
     for test in ("dev-0", "dev-1"):
@@ -126,15 +123,13 @@ BAD = [
     ({"words": ["a"], "probabilities": [2]}, "row 1, `a`: 2.0 is not a probability, from 0 to 1"),
     ({"answer": float("nan")}, "row 1, answer: NaN is not a number"),
     ({"answer": float("inf")}, "row 1, answer: the number is infinite, or too large"),
-    (
-        {"a": "x", "b": "y"},
-        "row 1: which column has the answers? there are `a`, `b`; name it expected, or keep it alone",
-    ),
+    ({"a": "x", "b": "y"},
+     "row 1: which column has the answers? there are `a`, `b`; name it expected, or keep it alone"),
     ({"answer": True}, "row 1, answer: a text or a number is wanted, not true or false"),
     ({"answer": "x\ny"}, "row 1, answer: `x\\ny` has a line end in it, which would split the line"),
     ({"answer": "\ud800"}, "row 1, answer: it cannot be written as UTF-8: surrogates not allowed"),
     ({"answer": {"a": 1}}, "row 1, answer: a text or a number is wanted, not a map"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("row", "reason"), BAD, ids=range(len(BAD)))

@@ -294,11 +294,10 @@ def test_standard_input(data, standard_input):
 @pytest.mark.parametrize(
     "data", [b"", b"a:1\n", TEXT, bz2.compress(TEXT)], ids=["at once", "soon", "later", "inside bzip2"]
 )
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [(OSError(errno.EIO, "Input/output error"), "Input/output error"), (TimeoutError("timed out"), "timed out")],
-    ids=["with a number", "without"],
-)
+@pytest.mark.parametrize(("error", "reason"), [
+    (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+    (TimeoutError("timed out"), "timed out"),
+], ids=["with a number", "without"])  # fmt: skip
 def test_a_read_that_fails_names_the_source(data, error, reason, standard_input):
     standard_input(Trickle(data, error))
     assert str(refused("-")) == f"Cannot read standard input: {reason}"

@@ -371,16 +371,13 @@ def test_config_task(here):
 # Metrics
 
 
-@pytest.mark.parametrize(
-    ("words", "metrics"),
-    [
-        ("", []),
-        ("-m A", ["A"]),
-        ("-m {A,B}{1,2} -m C", ["A1", "A2", "B1", "B2", "C"]),
-        ("-m A -a B", ["B"]),
-        ("-m A -a {B,C}", ["B", "C"]),
-    ],
-)
+@pytest.mark.parametrize(("words", "metrics"), [
+    ("", []),
+    ("-m A", ["A"]),
+    ("-m {A,B}{1,2} -m C", ["A1", "A2", "B1", "B2", "C"]),
+    ("-m A -a B", ["B"]),
+    ("-m A -a {B,C}", ["B", "C"]),
+])  # fmt: skip
 def test_an_alternative_metric_replaces_all_and_products_multiply_out(words, metrics):
     assert [scheme.text for scheme in parse_task(words.split()).schemes()] == metrics
 

@@ -172,16 +172,13 @@ BAD_CSV = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "encoding", "row"),
-    [
-        ("out.csv", "id,\u0107ma,b\n1,0.5,0.5\n", "cp1250", 1),
-        ("out.csv", "id,label,p\n1,\ufffd,0.5\n1,\u0107ma,0.5\n", "utf-8", 0),
-        ("out.csv", "id,label,p\n1,a,0.5\n1,\u0107ma,0.5\n", "cp1250", 3),
-        ("out.jsonl", '{"words": ["a", "\ufffd"], "probabilities": [1, 0]}\n', "utf-8", 0),
-        ("out.jsonl", '{"words": ["a"], "probabilities": [1]}\n{"words": ["\u0107"]}\n', "cp1250", 2),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "encoding", "row"), [
+    ("out.csv", "id,\u0107ma,b\n1,0.5,0.5\n", "cp1250", 1),
+    ("out.csv", "id,label,p\n1,\ufffd,0.5\n1,\u0107ma,0.5\n", "utf-8", 0),
+    ("out.csv", "id,label,p\n1,a,0.5\n1,\u0107ma,0.5\n", "cp1250", 3),
+    ("out.jsonl", '{"words": ["a", "\ufffd"], "probabilities": [1, 0]}\n', "utf-8", 0),
+    ("out.jsonl", '{"words": ["a"], "probabilities": [1]}\n{"words": ["\u0107"]}\n', "cp1250", 2),
+])  # fmt: skip
 def test_other_encodings(name, text, encoding, row, tmp_path):
     """A row of 0 stands for none."""
     path = tmp_path / name

@@ -94,16 +94,13 @@ def test_a_file_is_copied_once(memory):
     assert list(read_lines(file)) == ["Word", "a:1"]
 
 
-@pytest.mark.parametrize(
-    ("path", "missing", "message"),
-    [
-        ("s3://runs/out.tsv", "s3fs", "s3:// needs a driver: Install s3fs to access S3"),
-        ("gs://runs/out.tsv", "gcsfs", "gs:// needs a driver: Please install gcsfs to access Google Storage"),
-        ("sftp://host/out.tsv", "paramiko", 'sftp:// needs a driver: SFTPFileSystem requires "paramiko" to be installed'),
-        ("s3://runs/out.tsv", "fsspec.core",
-         "s3:// is read by fsspec, of the extra cluster: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("path", "missing", "message"), [
+    ("s3://runs/out.tsv", "s3fs", "s3:// needs a driver: Install s3fs to access S3"),
+    ("gs://runs/out.tsv", "gcsfs", "gs:// needs a driver: Please install gcsfs to access Google Storage"),
+    ("sftp://host/out.tsv", "paramiko", 'sftp:// needs a driver: SFTPFileSystem requires "paramiko" to be installed'),
+    ("s3://runs/out.tsv", "fsspec.core",
+     "s3:// is read by fsspec, of the extra cluster: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'"),
+])  # fmt: skip
 def test_a_driver_that_is_missing(path, missing, message, monkeypatch):
     for name in [name for name in sys.modules if name.startswith(("s3fs", "fsspec.implementations.sftp"))]:
         monkeypatch.delitem(sys.modules, name)

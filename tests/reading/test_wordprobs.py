@@ -240,16 +240,13 @@ def test_what_stands_where_a_number_should(kind, numbers):
     assert set(MISTAKES) == set(ADVICE)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason", "hint"),
-    [
-        ("", NO_DIGIT, "the line is empty; write `:1` where there is no guess"),
-        ("yes", NO_DIGIT, f"`yes` is not a number; {DIGITS_EXPECTED}"),
-        ("0,5", AFTER, "`0,5` is not a number; write a decimal point, not a comma"),
-        ("0.5 0.5", AFTER, f"`0.5 0.5` is not a number; {DIGITS_EXPECTED}"),
-        ("1e999", "number too large", "`1e999` is too large for a double (the largest is about 1.8e308)"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason", "hint"), [
+    ("", NO_DIGIT, "the line is empty; write `:1` where there is no guess"),
+    ("yes", NO_DIGIT, f"`yes` is not a number; {DIGITS_EXPECTED}"),
+    ("0,5", AFTER, "`0,5` is not a number; write a decimal point, not a comma"),
+    ("0.5 0.5", AFTER, f"`0.5 0.5` is not a number; {DIGITS_EXPECTED}"),
+    ("1e999", "number too large", "`1e999` is too large for a double (the largest is about 1.8e308)"),
+])  # fmt: skip
 def test_parse_number(text, reason, hint):
     numbers = ("0.5", "-1.5e-3", "+7", "1e-400", "00")
     assert [parse_number(number, 1) for number in numbers] == [0.5, -0.0015, 7.0, 0.0, 0.0]

@@ -178,15 +178,12 @@ def test_a_bare_tabular_has_all_else_in_comments():
     assert "".join(Signed().latex()) == SIGNED + TABULAR + "% a|b\n% <c>\n% Note: few lines.\n"
 
 
-@pytest.mark.parametrize(
-    ("caption", "label", "head"),
-    [
-        ("50 % of x_y\n", "tab:x_y", "\\caption{50 \\% of x\\_y\\textbackslash{}n}\n\\label{tab:x_y}\n"),
-        ("All", None, "\\caption{All}\n"),
-        (None, "all", "\\caption{}\n\\label{all}\n"),
-        ("", None, "\\caption{}\n"),
-    ],
-)
+@pytest.mark.parametrize(("caption", "label", "head"), [
+    ("50 % of x_y\n", "tab:x_y", "\\caption{50 \\% of x\\_y\\textbackslash{}n}\n\\label{tab:x_y}\n"),
+    ("All", None, "\\caption{All}\n"),
+    (None, "all", "\\caption{}\n\\label{all}\n"),
+    ("", None, "\\caption{}\n"),
+])  # fmt: skip
 def test_a_table_environment_has_its_caption_above_and_its_legend_below(caption, label, head):
     begin, end = "\\begin{table}\n\\centering\n", "\\end{table}\n% Note: few lines.\n"
     fitted = f"\\begin{{adjustbox}}{{max width=\\linewidth}}\n{TABULAR}\\end{{adjustbox}}\n"
