@@ -6,11 +6,14 @@ import shutil
 from collections import Counter
 
 import pytest
-from five_items import write
 
 from geval_py.text import display_width
 
 WORDS = ["a", "b", "a"]
+
+
+def write(folder, name, lines):
+    (folder / name).write_text("".join(line + "\n" for line in lines))
 
 
 @pytest.fixture

@@ -1,10 +1,7 @@
 """Features of items: their tokens, shapes and fields, how they are named, and how items are filtered by them."""
 
-import unicodedata
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 
 from geval_py.errors import UsageError
 from geval_py.reading.features import (
@@ -67,28 +64,6 @@ WORDS = {
 @pytest.mark.parametrize("name", WORDS)
 def test_features_are_described_to_people(name):
     assert feature_words(name) == WORDS[name]
-
-
-@PROPERTY
-@given(st.characters(exclude_categories=["Cs"]))
-def test_the_shape_of_a_character_is_its_class(character):
-    kind = unicodedata.category(character)
-    if character in "0123456789":
-        want = "9"
-    elif kind in ("Lu", "Lt"):
-        want = "A"
-    elif kind == "Ll":
-        want = "a"
-    elif kind == "Zs" or character in "\t\n\v\f\r":
-        want = " "
-    elif kind in ("Ps", "Pe"):
-        want = "("
-    elif kind[0] == "P":
-        want = "."
-    else:
-        want = "#"
-    assert word_shape(character) == f"SHAPE:{want}"
-    assert word_shape(character * 2) == f"SHAPE:{want}{want if want == '9' else '+'}"
 
 
 # Kinds of features of a text

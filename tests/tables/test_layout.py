@@ -90,44 +90,6 @@ def test_headings_are_on_each_screen():
     assert list(Table([Column(name="n")], []).terminal(80)) == ["n\n"]
 
 
-SYSTEMS = Table(
-    [
-        Column("system"),
-        Column("score [95 %]", alignment="right"),
-        Column("won", alignment="right"),
-        Column("what it is"),
-    ],
-    [
-        ["out-model=bigram,seed=1.tsv", "175 [117, 261]", "46 %", "as good as it can be"],
-        ["out-model=unigram.tsv", "1328 [1247, 1434]", None, ""],
-    ],
-)
-SHOWN = {
-    "wide enough": (80, [
-        "system                            score [95 %]   won  what it is",
-        "out-model=bigram,seed=1.tsv     175 [117, 261]  46 %  as good as it can be",
-        "out-model=unigram.tsv        1328 [1247, 1434]",
-    ]),
-    "texts wrap, and numbers between their words": (60, [
-        "system               score [95 %]   won  what it is",
-        "out-model=bigram,             175  46 %  as good as it can",
-        "  seed=1.tsv           [117, 261]          be",
-        "out-model=unigram.t          1328",
-        "  sv                 [1247, 1434]",
-    ]),
-    "as a list": (40, [
-        "system: out-model=bigram,seed=1.tsv", "score [95 %]: 175 [117, 261]", "won: 46 %",
-        "what it is: as good as it can be", "", "system: out-model=unigram.tsv", "score [95 %]: 1328 [1247, 1434]",
-        "won:", "what it is:",
-    ]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("width", "lines"), SHOWN.values(), ids=SHOWN)
-def test_terminal(width, lines):
-    assert "".join(SYSTEMS.terminal(width)).splitlines() == lines
-
-
 @given(TEXTS, st.integers(1, 40), st.booleans())
 def test_texts_are_cut(text, width, keep_end):
     shown = cut(text, width, keep_end=keep_end)
