@@ -195,21 +195,6 @@ def test_no_page_scrolls_sideways_on_a_phone_or_asks_another_host(site, open_add
     assert page.said == []
 
 
-@pytest.mark.long
-def test_a_block_is_copied_without_prompts_and_what_is_printed(site, open_address):
-    page = open_address((site / "index.html").as_uri(), permissions=["clipboard-read"])
-    for name, block in (("first-submission", 2), ("python", 0), ("install", 0)):
-        page.goto((site / f"{name}.html").as_uri())
-        written = page.locator("div.highlight pre").nth(block)
-        lines = written.inner_text().splitlines()
-        commands = [line[4 if line[0] in ">." else 2 :] for line in lines if line.startswith((">>> ", "... ", "$ "))]
-        page.locator("div.highlight").nth(block).hover()
-        page.locator("button.copybtn").nth(block).click()
-        page.wait_for_selector("button.copybtn.success")
-        copied = page.evaluate("navigator.clipboard.readText()")
-        assert copied.splitlines() == (commands or [line for line in lines if line])
-
-
 def unfinished(pasted):
     """Return the lines of no whole statement after code is pasted into an interpreter, and Enter pressed."""
     lines = []

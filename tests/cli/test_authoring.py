@@ -67,26 +67,6 @@ def test_faults_and_warnings_are_shown(here, geval):
 # make, split, leaks
 
 
-def test_make_validate_and_leaks(here, geval):
-    texts(here)
-    status, out, err = geval("challenge", "make", "texts", "-o", "c", "--context", "10")
-    counts = {name: len((here / path).read_text().splitlines()) for name, path in (
-        ("train", "c/train/expected.tsv"), ("dev-0", "c/dev-0/expected.tsv"), ("test-A", "c-answers/test-A/expected.tsv")
-    )}  # fmt: skip
-    assert status == 0
-    assert [line.split()[:2] for line in out.splitlines()[1:]] == [[n, str(c)] for n, c in counts.items()]
-    assert "geval: note: dev-0 has " in err
-    assert err.endswith(
-        "geval: the challenge is in `c`, its hidden answers in `c-answers`. Now try\n"
-        "  geval --validate --expected-directory c-answers  # whether all fits together\n"
-        "  geval challenge leaks c --answers c-answers  # what it gives away\n"
-    )
-    assert geval("--validate", "--expected-directory", "c-answers")[:2] == (0, "")
-    status, out, _ = geval("challenge", "leaks", "c", "--answers", "c-answers", "--ignore", "W409")
-    assert (status, out) == (0, "no problems in 3 files\n")
-    assert geval("-t", "dev-0", "--expected-directory", "c", "--out-directory", "c")[0] == 1  # no output yet
-
-
 @pytest.mark.long
 def test_a_challenge_of_the_gazettes_text_and_its_baselines(here, geval):
     blocks = (GAZETTE / "gazette.txt").read_text(encoding="utf-8").strip("\n").split("\n\n")

@@ -293,11 +293,6 @@ def test_an_archive_is_written_to_be_uploaded(geval, tmp_path, monkeypatch):
     assert "E114 not-a-number (error)" in err
     message = "geval: argument --pack: `team.tar` is not the name of an archive such as team.zip\n  geval submit --help shows the options\n"
     assert geval("submit", ".", "--pack", "team.tar") == (2, "", message)
-    assert geval("submit", ".") == (
-        2,
-        "",
-        "geval: one of the arguments --board --pack is required\n  geval submit --help shows the options\n",
-    )
 
 
 def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(run, board, token, tmp_path):

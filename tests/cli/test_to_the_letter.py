@@ -175,15 +175,6 @@ def test_a_filter_looks_at_tokens_of_the_input(geval):
     assert geval("-t", "dev-0", "--metric", "WER:f<in[1]:(Cold)>") == (0, "0.0\n", "")
 
 
-def test_the_flags_of_charmatch_change_the_input_too(geval):
-    files = {"dev-0/in.tsv": "TEH dog\nx\n", "dev-0/expected.tsv": "the dog\ny\n", "dev-0/out.tsv": "the dog\nx\n"}
-    words = ("-t", "dev-0", "--metric")
-    assert geval(*words, "CharMatch:lf<in[1]:teh>", **files) == (0, "1.0\n", "")
-    assert "No item has the feature" in geval(*words, "CharMatch:lf<in[1]:TEH>")[2]
-    both = geval(*words, "CharMatch:lf<in[1]:teh>", "--metric", "WER:lf<in[1]:TEH>")
-    assert both == (0, "CharMatch:lf<in[1]:teh>\t1.0\nWER:lf<in[1]:TEH>\t0.0\n", "")
-
-
 def test_preprocessed_input_is_shown_as_tokens(geval):
     """LineByLine.gevalLineByLineSource of GEval 1.42.2; the other metric's lines are scored as they are."""
     files = {"dev-0/in.tsv": "A,\tb.\n", "dev-0/expected.tsv": "1.5\n", "dev-0/out.tsv": "2,\n"}

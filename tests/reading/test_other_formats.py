@@ -109,32 +109,19 @@ BAD = [
      "response.body"),
     ('{"words": ["a"], "probabilities": [1], "logprobs": [0]}', "row 1: probabilities and logprobs: one is wanted"),
     ('{"words": "a", "probabilities": [1]}', "row 1, words: a list is wanted, not text"),
-    ('{"words": ["a", "b"], "probabilities": [1]}', "row 1, probabilities: 1 number for 2 words"),
-    ('{"words": ["a b"], "probabilities": [1]}',
-     "row 1, word 1: `a b` has a space in it, which would split the line"),
-    ('{"words": ["a\\n"], "probabilities": [1]}',
-     "row 1, word 1: `a\\n` has a line end in it, which would split the line"),
     ('{"words": ["\\ud800"], "probabilities": [1]}',
      "row 1, word 1: it cannot be written as UTF-8: surrogates not allowed"),
     ('{"words": ["a", 1], "probabilities": [1, 0]}', "row 1, word 2: a word is a string, not a number"),
-    ('{"words": ["a"]}',
-     "row 1: it has none of these keys: words and probabilities, or logprobs, or a map in the place of both; its "
-     "keys are `words`"),
     ('{"probabilities": [1]}',
      "row 1: it has probabilities, but no words; write a list of both, or probabilities as a map with the words"),
-    ('{"words": ["a"], "probabilities": [NaN]}', "row 1, `a`: NaN is not a number"),
     ('{"words": ["a"], "probabilities": [Infinity]}',
      "row 1, `a`: the number is infinite, or too large"),
-    ('{"words": ["a"], "probabilities": [1e999]}', "row 1, `a`: the number is infinite, or too large"),
     ('{"words": ["a"], "probabilities": [1' + "0" * 400 + "]}",
      "row 1, `a`: the number is infinite, or too large"),
     ('{"words": ["a"], "probabilities": [' + "1" * 5000 + "]}", "row 1: a number has too many digits"),
     ('{"words": ["a"], "probabilities": [true]}', "row 1, `a`: a number is wanted, not true or false"),
-    ('{"words": ["a"], "probabilities": [-0.5]}', "row 1, `a`: -0.5 is not a probability, from 0 to 1"),
-    ('{"words": ["a"], "probabilities": [0]}', "row 1, probabilities: every probability is 0"),
     ('{"words": ["a"], "logprobs": [0.5]}',
      "row 1, logprobs: the numbers are from 0 to 1, and would be read as probabilities"),
-    ('{"words": [], "probabilities": []}', "row 1: no words; a row without a guess has the empty word alone"),
     ('{"words": {"0": ["a"]}, "probabilities": {"0": [1]}}',
      "row 1, words: it is a map, as where pandas writes a table by its columns; write rows: frame.to_json(path, "
      "orient='records', lines=True)"),
@@ -151,7 +138,6 @@ BAD_CSV = [
     ("id,label,p\n1,a,0_1\n", "row 2, column `p`: `0_1` is not a number such as 0.5 or 1e-05"),
     ("id,a,b\n1,０.5,0\n", "row 2, column `a`: `０.5` is not a number such as 0.5 or 1e-05"),
     ("id,a,b\n1,0.5,\u00a00.5\n", "row 2, column `b`: `\\xa00.5` is not a number such as 0.5 or 1e-05"),
-    ("id,a,b\n1,0.5,.5\n", "row 2, column `b`: `.5` is not a number such as 0.5 or 1e-05"),
     ("id,a,b\n1,0.5,\n", "row 2, column `b`: `` is not a number such as 0.5 or 1e-05"),
     ("id,a,b\n1,0.5,+-inf\n", "row 2, column `b`: `+-inf` is not a number such as 0.5 or 1e-05"),
     ("id,a,b\n1,0.5,-Infinity\n", "row 2, column `b`: it is -infinity; leave a word out whose probability is 0"),
@@ -163,12 +149,9 @@ BAD_CSV = [
     ("gap_id,word,prob\n1,a,1\n2,a,1\n1,b,x\n", "row 4, column `prob`: `x` is not a number such as 0.5 or 1e-05"),
     ("ID,a,b\n2,1,0\n1,1,0\n2,1,0\n", "row 4: the id `2` is in row 2, too"),
     ("id,label,p\n1,a,nan\n", "row 2, column `p`: NaN is not a number"),
-    ("id,label,p\n1,a\n", "row 2: 2 columns, but the header has 3"),
     ("id,label,p\n1,a,1\n2,a,1\n1,b,1\n", "row 4: the id `1` is in row 2, too"),
-    ("id,a,b\n1,0.5,2\n", "row 2, `b`: 2.0 is not a probability, from 0 to 1"),
     ("id,a,b\n1,0.5\n", "row 2: 2 columns, but the header has 3"),
     ('id,a,b\n1,"0.5\n', "row 2: it is not CSV: unexpected end of data"),
-    ("id\n1\n", "row 1: the header is `id`; `id,label,p` or `id,label,logprob` is wanted, or a column for each label"),
 ]  # fmt: skip
 
 
@@ -658,8 +641,6 @@ def test_log_likelihoods_of_the_answers_alone(name, tmp_path, capsys, monkeypatc
     printed = capsys.readouterr()
     assert printed.out.splitlines()[1:] == ["MRR\terror", "Hit@3\terror"]
     assert printed.err == f"geval: MRR {message}geval: Hit@3 {message}"
-    assert main([*files, "-a", "Accuracy", "-l"]) == 1
-    assert capsys.readouterr().err == f"geval: Accuracy {message}"
     assert main(["calibration", *files, "-m", "LogLossHashed"]) == 2
     assert capsys.readouterr().err == f"geval: `{name}` has no calibration: {alone}\n"
     assert main(["check", name, "-m", "LogLossHashed", "-m", "MRR"]) == 0

@@ -1,4 +1,4 @@
-"""Files elsewhere, by fsspec: in memory, on an S3 server and by SFTP, both of this machine."""
+"""Files elsewhere, by fsspec: in memory, and on an S3 server of this machine."""
 
 import gzip
 import sys
@@ -67,7 +67,7 @@ def test_files_on_an_s3_server(geval, monkeypatch, tmp_path):
         assert str(caught.value) == "Cannot read `s3://runs/nothing.tsv`: No such file or directory"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_bucket_without_permission(geval, monkeypatch, tmp_path):
     with s3_server(monkeypatch, tmp_path, refuses=True):
         status, out, err = geval("-o", "s3://runs/out.tsv", "-e", "s3://runs/expected.tsv", "-m", "LogLossHashed")
