@@ -106,6 +106,7 @@ def test_geval_alone_where_there_is_no_challenge(tmp_path, monkeypatch, geval):
     assert geval() == (1, "", f"{missing}This folder holds no challenge. To begin:\n{FIRST_WORDS}")
     for folder in ("dev", "test", "tests", "training"):  # as / has the first, and programs the others
         (tmp_path / folder).mkdir()
+    (tmp_path / "dev-1").touch()
     (tmp_path / "tests" / "expected.tsv").touch()
     assert geval() == (1, "", f"{missing}This folder holds no challenge. To begin:\n{FIRST_WORDS}")
 

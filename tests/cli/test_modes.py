@@ -332,7 +332,9 @@ def test_pairs_are_of_features_that_are_both_frequent(challenge, geval):
 
 
 @pytest.mark.parametrize("format", ["text", "json", "csv", "markdown"])
-@pytest.mark.parametrize("mode", ["-l", "-ls", "-d other", "-w", "-wr", "--most-worsening-features other"])
+@pytest.mark.parametrize(
+    "mode", ["-l", "-ls", "-d other", "-w", "-wr --documents Year", "--most-worsening-features other"]
+)
 def test_top_shows_the_first_rows(mode, format, challenge, geval):
     write(challenge / "test-A", "out-other.tsv", ["a:0.5 :0.5"] * 5)
 

@@ -23,7 +23,7 @@ def challenge(tmp_path, monkeypatch):
         ("s.csv", "csv"), ("s.md", "markdown"), ("s.tex", "latex"), ("s.HTML", "html"), ("s.txt", "text"), ("s", "text"),
     )),
     ("compare -t dev-0 --samples 20", "s.json", "json"),
-    ("check guess.tsv", "s.json", "json"),
+    ("check guess.tsv", "s.csv", "csv"),
 ])  # fmt: skip
 def test_the_ending_of_the_file_names_the_format(words, name, format, challenge, geval):
     status, out, _ = geval(*words.split(), "--format", format)

@@ -213,6 +213,8 @@ def test_a_filter_on_the_input_needs_it():
 
 
 MODE_ERRORS = {
+    "-lsr": "--sort shows the worst lines first, --reverse-sort the best: take one",
+    "--bootstrap 0": "the number of bootstrap samples is at least 1",
     "--validate --init": "--init and --validate are different modes: take one",
     "--validate -l": "--line-by-line and --validate are different modes: take one",
     "--init --bootstrap 9": "--bootstrap goes with scores",

@@ -283,6 +283,12 @@ def test_ids_that_do_not_match(ids, reason, name, tmp_path, capsys, monkeypatch)
     assert capsys.readouterr().err == f"geval: Cannot read `{name}`: {reason}\n"
 
 
+def test_answers_with_the_same_id_match_no_row(tmp_path):
+    write_with_ids(tmp_path / "out.csv", ["q1", "q2"], ["a", "a"])
+    with pytest.raises(UnreadableFileError, match=r"its rows cannot be matched: two answers have the same id$"):
+        converted_rows(tmp_path / "out.csv", ["q1", "q1"])
+
+
 def test_ids_of_answers_alone_and_of_a_map(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "expected.jsonl").write_text('{"id": "q1", "answer": "a"}\n{"id": "q2", "answer": "b"}\n')
@@ -334,6 +340,9 @@ def test_a_check_of_another_format_needs_tsv_to_mend(tmp_path, capsys):
     assert main(["check", str(tmp_path / "out.jsonl")]) == 0
     fix = "--fix --rest-mass 0.01 adds it. It needs TSV, which geval convert writes.\n"
     assert fix in capsys.readouterr().out
+    assert main(["check", "--fix", str(tmp_path / "out.jsonl")]) == 1
+    message = f"Cannot fix `{tmp_path}/out.jsonl`: it is not TSV; `geval convert` writes it as TSV\n"
+    assert message in capsys.readouterr().err
     (tmp_path / "out.jsonl").write_text("\n")
     assert main(["check", str(tmp_path / "out.jsonl")]) == 1
     fix = "To fix: Fix this first: an output that is not TSV is checked only if all its rows can be read.\n"

@@ -185,6 +185,15 @@ def test_a_word_that_is_twice_in_a_map(here):
     assert reason_of("out.parquet") == "row 2: a word is twice in the map"
 
 
+def test_details_of_lighteval_with_a_column_twice(here):
+    once = pa.StructArray.from_arrays([pa.array([["a", "b"]])], names=["choices"])
+    response = pa.StructArray.from_arrays([pa.array([[-1.0, -2.0]])], names=["logprobs"])
+    pq.write_table(
+        pa.Table.from_arrays([once, once, response], names=["doc", "doc", "model_response"]), "out.parquet"
+    )
+    assert reason_of("out.parquet") == "column doc: there are two"
+
+
 def test_files_that_are_damaged(here):
     write([["a"]], [[1.0]])
     whole = (here / "out.parquet").read_bytes()

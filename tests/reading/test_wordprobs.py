@@ -182,6 +182,7 @@ REFUSED = {
      "`-inf` is not a number; your model produced an infinity: leave the word out"),
     "ka:1e400 :0.1": (4, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),
     "ka:0.1 :-1e309": (9, "number too large", "`-1e309` is too large for a double (the largest is about 1.8e308)"),
+    "0.5 1e400": (5, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),
     "ka:0.5 lo": (8, COLON, "`lo` has no probability; an entry is `word:probability`, and a word cannot contain a space"),
     "New York:0.5 :0.5": (1, COLON, "`New` has no probability; an entry is `word:probability`, and a word cannot contain a space"),
     " ka:0.5": (1, COLON, f"a leading space; {ONE_SPACE}"),
