@@ -620,6 +620,8 @@ def test_a_long_line_is_read_once(stored, monkeypatch):
     with LineReader(path) as reader, pytest.raises(TooLargeError) as caught:
         read_ranges(reader, 2)
     assert str(caught.value) == f"Too large: `{path}` has a line of more than 100000 bytes"
+    with LineReader(path) as reader, pytest.raises(TooLargeError, match="has a line of more than 100000 bytes"):
+        b"".join(iter(lambda: reader.block(1), b""))
 
 
 def test_a_file_that_shrinks(stored):

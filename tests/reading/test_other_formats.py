@@ -109,6 +109,7 @@ BAD = [
      "response.body"),
     ('{"words": ["a"], "probabilities": [1], "logprobs": [0]}', "row 1: probabilities and logprobs: one is wanted"),
     ('{"words": "a", "probabilities": [1]}', "row 1, words: a list is wanted, not text"),
+    ('{"words": ["a"], "probabilities": [0.5, 0.5]}', "row 1, probabilities: 2 numbers for 1 word"),
     ('{"words": ["\\ud800"], "probabilities": [1]}',
      "row 1, word 1: it cannot be written as UTF-8: surrogates not allowed"),
     ('{"words": ["a", 1], "probabilities": [1, 0]}', "row 1, word 2: a word is a string, not a number"),
