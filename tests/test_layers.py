@@ -4,12 +4,16 @@ Every import counts: plain ones, those inside functions, those for types only. E
 """
 
 import ast
+import doctest
+import importlib
+import pkgutil
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from fork_server import MIGRATIONS, NOT_IMPORTED
 
 LAYERS = (  # layers in one tuple do not import each other
     ("version", "text", "values"),
@@ -92,3 +96,13 @@ def test_the_exceptions_import_nothing_when_they_are_imported(name, layer):
     code = f"import sys, geval_py.{name}; print([one for one in sys.modules if one.startswith('geval_py.{layer}')])"
     run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+MODULE_NAMES = [m.name for m in pkgutil.walk_packages([str(PACKAGE)], "geval_py.")]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in MODULE_NAMES if name not in NOT_IMPORTED and not name.startswith(MIGRATIONS)]
+)
+def test_examples_in_docstrings_are_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

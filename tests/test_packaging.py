@@ -1,11 +1,12 @@
 """What goes around the code: workflows and hooks that parse and agree, a kernel whose flags agree, no name that is not ours."""
 
+import json
 import re
 import shlex
 import subprocess
 import sys
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import partial
 from pathlib import Path
 
@@ -167,3 +168,32 @@ def test_the_distributions_are_built_and_well_described(tmp_path):
     run(["fresh/bin/geval", "sample", "gazette"])
     assert "174.60" in run(["../fresh/bin/geval", "-t", "dev-0"], cwd=tmp_path / "gazette").stdout
     run(["../fresh/bin/geval", "report", "-t", "dev-0", "--html", "r.html"], cwd=tmp_path / "gazette")
+
+
+# docs/asvs.md, the checklist of the server's security
+
+CHECKLIST = (ROOT / "docs/asvs.md").read_text(encoding="utf-8")
+
+
+def test_each_test_of_the_checklist_is_there():
+    there = set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        there |= set(re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"`(test_\w+)`", CHECKLIST))
+    assert len(named) > 60
+    assert named - there == set()
+
+
+def test_each_requirement_is_shown_or_read():
+    lines = re.findall(r"^\| [\d.,– ]+ \|.*$", CHECKLIST, re.MULTILINE)
+    assert len(lines) > 60
+    assert [line for line in lines if "`test_" not in line and "*read*" not in line] == []
+
+
+def test_the_static_scan_finds_what_the_page_says():
+    words = [sys.executable, "-m", "ruff", "check", "--select", "S", "--output-format", "json", "geval_py"]
+    found = subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout
+    counts = Counter(one["code"] for one in json.loads(found))
+    told = {rules: int(count) for rules, count in re.findall(r"^\| (S[\dS, ]+) \| (\d+) \|", CHECKLIST, re.MULTILINE)}
+    assert {rules: sum(counts.pop(rule, 0) for rule in rules.split(", ")) for rules in told} == told
+    assert not counts

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections import Counter
 
 import pytest
 
@@ -42,11 +41,6 @@ MODES = {
     "scores of several metrics": ["-m", "Likelihood", "-m", "Accuracy"],
     "a cross table": ["-o", "long", "-a", "{LogLoss,Perplexity}Hashed{8,12}"],
 }
-ALIGNED_ANYWHERE = {  # with a width into which it does not fit uncut
-    "rules": (70, ["check", "--rules"]),
-    "metrics": (70, ["--list-metrics"]),
-    "a comparison": (80, ["compare", "--samples", "20"]),
-}
 
 
 @pytest.mark.parametrize("words", MODES.values(), ids=MODES)
@@ -78,28 +72,6 @@ def test_sentences_break_between_words(words, challenge, geval):
     piped = geval(*words, columns=60)[1]
     out, piped = (re.sub(r"\s*https://\S+(\s+\S+)?\s*\Z", "", text) for text in (out, piped))  # a long address
     assert piped.split() == out.split()
-
-
-def table_of(out):
-    """Return a table without the sentences below it."""
-    rows = out.splitlines()
-    end = rows.index("") if "" in rows else len(rows)
-    below = [place for place, row in enumerate(rows) if row.startswith("A name in")]
-    return rows[: min([end, *below])]
-
-
-@pytest.mark.parametrize(("columns", "words"), ALIGNED_ANYWHERE.values(), ids=ALIGNED_ANYWHERE)
-def test_aligned_tables_fit(columns, words, challenge, geval):
-    """Nothing is cut: a terminal shows the words that a pipe gets."""
-    long = "out-model=a name that is rather long.tsv"
-    (challenge / "test-A" / "out-model=poor.tsv").rename(challenge / "test-A" / long)
-    status, out, _ = geval(*words, terminal=True, columns=columns)
-    assert status == 0
-    assert "…" not in "".join(table_of(out))
-    assert max(map(display_width, table_of(out))) <= columns
-    piped = geval(*words)[1]
-    assert Counter("".join("".join(table_of(out)).split())) == Counter("".join("".join(table_of(piped)).split()))
-    assert geval(*words, columns=20)[1] == piped
 
 
 def test_scores(challenge, geval):
