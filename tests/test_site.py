@@ -18,20 +18,18 @@ import geval_py
 
 WIDE, NARROW = 1280, 390
 SEARCHED = {  # what students, modellers, organisers and maintainers of CI jobs type
-    "missing rest": "rules.html", "invalid utf-8": "rules.html",
-    "malformed line": "check.html",
-    "plot": "report.html", "command line options": "options.html", "out.tsv": "scoring.html", "perplexity": "glossary.html#perplexity", "rest mass": "glossary.html",
-    "latex table": "compare.html", "confidence interval": "intervals.html",
-    "calibration": "calibration.html",
-    "ensemble": "improve.html", "pandas": "python.html",
-    "evaluate": "api.html#geval_py.evaluate", "KenLM": "models.html",
-    "cross-validation": "glossary.html#cross-validation", "BLEU": "texts.html",
-    "benchmark": "speed.html", "leaderboard": "board.html", "hidden answers": "authoring.html", "login": "accounts.html", "exit status": "formats.html",
-    "geval check": "check.html", "github actions": "check.html",
+    "missing rest": "rules.html", "invalid utf-8": "rules.html", "malformed line": "check.html",
+    "plot": "report.html", "command line options": "options.html", "out.tsv": "scoring.html",
+    "perplexity": "glossary.html#perplexity", "rest mass": "glossary.html", "latex table": "compare.html",
+    "confidence interval": "intervals.html", "calibration": "calibration.html", "ensemble": "improve.html",
+    "pandas": "python.html", "evaluate": "api.html#geval_py.evaluate", "KenLM": "models.html",
+    "cross-validation": "glossary.html#cross-validation", "BLEU": "texts.html", "benchmark": "speed.html",
+    "leaderboard": "board.html", "hidden answers": "authoring.html", "login": "accounts.html",
+    "exit status": "formats.html", "geval check": "check.html", "github actions": "check.html",
     "hand in": "first-submission.html", "too few lines": "refused.html",
-    "what does :0.1 at the end mean": "scoring.html",
-    "PerplexityHashed": "scoring.html", "is the difference significant": "compare.html",
-    "run tests on windows": "install.html", "what does calibration xyzzy": "calibration.html",
+    "what does :0.1 at the end mean": "scoring.html", "PerplexityHashed": "scoring.html",
+    "is the difference significant": "compare.html", "run tests on windows": "install.html",
+    "what does calibration xyzzy": "calibration.html",
     "twice on a line": "refused.html#a-word-stands-twice-on-a-line",
 }  # fmt: skip
 

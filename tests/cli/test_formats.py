@@ -1,4 +1,4 @@
-"""Formats of results: a new entry of the registry is a format of every command; names, captions and labels of tables."""
+"""Formats of results: a new entry of the registry is a format of every command; names and labels of tables."""
 
 import json
 import re

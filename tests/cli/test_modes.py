@@ -467,7 +467,7 @@ MARKED = {  # features, header, tokenizer, and an item; the words in brackets ar
     "tabs": (["exp:b"], (), split_tokens, ("", "[b]\t[b]", "")),
     "control characters": (["exp:b"], (), split_tokens, ("", "\x1bb b\u202e [b]", "")),
     "escaped": (["out:\x1bx"], (), split_tokens, ("", "", "[\x1bx]")),
-    "the column of the feature": (["in<Text>:b", "in<3>:b"], ("Year", "Text"), split_tokens, ("b\t[b]\t[b]", "b", "b")),
+    "the column of a feature": (["in<Text>:b", "in<3>:b"], ("Year", "Text"), split_tokens, ("b\t[b]\t[b]", "b", "b")),
     "a token that the text does not have": (["exp:b"], (), lambda _: ["&quot;", "b"], ("", '"[b]"', "")),
     "a token for a space": (["exp:b", "exp:_"], (), tokens_of("character-by-character"), ("", "a [b][_]a[b]", "")),
 }  # fmt: skip
@@ -505,9 +505,6 @@ def test_a_mode_of_config_txt(challenge, geval):
     write(challenge, "config.txt", ["-m Perplexity -l"])
     assert geval("-w") == geval("-w", "--expected-directory", ".")
     assert geval("-w")[1].startswith("exp:c\t1\t")
-
-
-# How figures are written
 
 
 # The input, read once

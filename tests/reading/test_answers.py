@@ -77,14 +77,6 @@ def test_the_column_is_chosen_once(tmp_path):
     assert reason_of(path) == f"row 1: {what}"
 
 
-def test_ids_of_answers(tmp_path):
-    path = tmp_path / "expected.jsonl"
-    path.write_text('{"id": "q1", "answer": "a"}\n{"id": 2, "answer": "b"}\n{"answer": "c"}\n')
-    answers = answers_at(str(path))
-    assert list(read_lines(answers)) == ["a", "b", "c"]
-    assert answers.ids == ["q1", "2", ""]
-
-
 def test_distributions_as_answers(tmp_path):
     """Norms."""
     path = tmp_path / "norms.jsonl"

@@ -76,16 +76,6 @@ def test_a_set_without_an_input(challenge):
     assert items(challenge, "train") == [Item(1, {}, "after"), Item(2, {}, r"same\n")]
 
 
-def test_outputs_are_those_that_are_there_now(challenge):
-    data = Challenge.open(challenge)["dev-0"]
-    assert [output.parameters for output in data.outputs] == [{"model": "2"}, {"model": "10"}]
-    (challenge / "dev-0/out.tsv").write_text(":1\n")
-    assert [output.name for output in data.outputs] == ["out-model=2.tsv", "out-model=10.tsv", "out.tsv"]
-    assert Challenge.open(challenge)["train"].outputs == ()
-    (challenge / "dev-0").rename(challenge / "dev-9")
-    assert data.outputs == ()
-
-
 # A table
 
 

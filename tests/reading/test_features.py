@@ -1,7 +1,6 @@
 """Features of items: their tokens, shapes and fields, how they are named, and how items are filtered by them."""
 
 import pytest
-from hypothesis import settings
 
 from geval_py.errors import UsageError
 from geval_py.reading.features import (
@@ -19,15 +18,11 @@ from geval_py.reading.features import (
 )
 from geval_py.reading.items import ScoredItem
 
-PROPERTY = settings(deadline=None, derandomize=True)
 HEADER = ("FileId", "Year", "LeftContext")
 
 
 def column(index, name=""):
     return Field(2, name, index) if name else Field(3 + index, str(index + 1), index)
-
-
-# Tokens
 
 
 # Shapes

@@ -126,9 +126,10 @@ def test_what_a_file_is_is_decided_by_its_first_bytes_not_by_its_name(kind, name
 
 
 HEADS = {
-    "nothing": (b"", None), "text": (b"the:0.5 :0.5\n", None), "BZ as a word": (b"BZ:0.5 :0.5\n", None), "BZh and a level": (b"BZh9:0.5 :0.5\n", None),
-    "BZh and nearly pi": (b"BZh91AY&SX\n", None), "bzip2": (b"BZh91AY&SY...", "bzip2"), "bzip2 of nothing": (b"BZh9\x17rE8P\x90...", "bzip2"), "gzip": (b"\x1f\x8b\x08...", "gzip"),
-    "xz": (b"\xfd7zXZ\0...", "xz"), "xz cut": (b"\xfd7zXZ", None),
+    "nothing": (b"", None), "text": (b"the:0.5 :0.5\n", None), "BZ as a word": (b"BZ:0.5 :0.5\n", None),
+    "BZh and a level": (b"BZh9:0.5 :0.5\n", None), "BZh and nearly pi": (b"BZh91AY&SX\n", None),
+    "bzip2": (b"BZh91AY&SY...", "bzip2"), "bzip2 of nothing": (b"BZh9\x17rE8P\x90...", "bzip2"),
+    "gzip": (b"\x1f\x8b\x08...", "gzip"), "xz": (b"\xfd7zXZ\0...", "xz"), "xz cut": (b"\xfd7zXZ", None),
     "zstd": (b"\x28\xb5\x2f\xfd...", "zstd"), "zstd, first skippable": (b"\x50\x2a\x4d\x18...", "zstd"),
     "zstd, last skippable": (b"\x5f\x2a\x4d\x18...", "zstd"),
     "zstd, after the last skippable": (b"\x60\x2a\x4d\x18...", None),

@@ -22,9 +22,6 @@ from geval_py.reading.config import (
 )
 
 PROPERTY = settings(deadline=None, derandomize=True)
-THE_FLAGS = (
-    "\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"
-)
 SEE_HELP = "\n  geval --help shows the options"
 
 
@@ -382,9 +379,6 @@ def test_an_alternative_metric_replaces_all_and_products_multiply_out(words, met
 
 
 # The table
-
-
-SHOWN = {name: option for name, option in OPTIONS.items() if option.help}
 
 
 def test_tasks_and_settings_do_not_change():

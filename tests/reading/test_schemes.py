@@ -82,7 +82,7 @@ def test_parse_scheme(text, metric, flags):
 @pytest.mark.parametrize(
     ("text", "name", "priority"),
     [
-        ("LogLossHashed", "LogLossHashed", 1), ("LogLossHashed:", "LogLossHashed", 1), ("Accuracy:l", "Accuracy:l", 1),
+        ("Accuracy", "Accuracy", 1), ("LogLossHashed:", "LogLossHashed", 1), ("Accuracy:l", "Accuracy:l", 1),
         ("Accuracy:N<loss>", "loss", 1), ("Accuracy:lN<log loss>P<3>", "log loss", 3),
         ("Accuracy:N<log>P<3>lN<loss>P<0>", "log loss", 0),
     ],

@@ -29,16 +29,6 @@ def table_of(names, figures):
     return Table(columns, [[name, *figures] for name in names])
 
 
-def blocks_of(lines, heads):
-    """Return the lines of each row, which begins where a number stands in the last column, or after an empty line."""
-    blocks = []
-    for line in lines[heads:]:
-        if not line.startswith("  ") and line:
-            blocks.append([])
-        blocks[-1].append(line)
-    return blocks
-
-
 @given(NAMES, st.lists(NUMBERS, max_size=6), WIDTHS)
 def test_nothing_is_lost(names, figures, width):
     """At any width, each number is whole, each column has its name, and different names look different."""
