@@ -1,6 +1,5 @@
 """Commands that work for long: a bar on a terminal says so from the first second on, and an interrupt ends them."""
 
-import fcntl
 import lzma
 import os
 import pty
@@ -8,7 +7,6 @@ import random
 import select
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import termios
@@ -18,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from command_lines import LONG_LINES
+from test_frozen_outputs import FROZEN, WITH_FORMATS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is Unix's")
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
@@ -45,10 +44,10 @@ def large(tmp_path_factory):
     return place
 
 
-def on_terminal(program, folder):
-    """Start a program on a terminal of 80 columns; return the process, and what reads the terminal."""
+def on_terminal(program, folder, columns=80):
+    """Start a program on a terminal; return the process, and what reads the terminal."""
     reader, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    termios.tcsetwinsize(terminal, (24, columns))
     env = os.environ | {"TERM": "xterm", "NO_COLOR": "1"}
     process = subprocess.Popen(program, cwd=folder, stdin=terminal, stdout=terminal, stderr=terminal, env=env)
     os.close(terminal)
@@ -149,6 +148,19 @@ def test_a_bar_is_cleared_before_results(large):
     bar, _, results = shown.rpartition("\r" + " " * 5)
     assert "00:0" in bar
     assert "00:0" not in results
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_real_terminal_shows_what_is_frozen(columns, tmp_path):
+    shutil.copytree(GAZETTE, tmp_path / "gazette")
+    program = PROGRAM.replace("PATIENCE_SECONDS = 0", "PATIENCE_SECONDS = 600")  # without a bar
+    words = [sys.executable, "-c", program, *WITH_FORMATS["compare"].split()]
+    process, reader = on_terminal(words, tmp_path, columns)
+    shown = read_until(reader, "no such text").replace("\r\n", "\n")
+    assert process.wait(60) == 0
+    os.close(reader)
+    frozen = (FROZEN / f"compare.{columns}.txt").read_text(encoding="utf-8")
+    assert frozen.startswith(f"status 0\n--- standard output\n{shown}--- standard error\n")
 
 
 def test_no_bar_for_a_command_that_reads_what_is_typed(tmp_path):
