@@ -317,25 +317,6 @@ def test_parquet_that_was_compressed(tmp_path):
     assert reason_of(path) == "Parquet is compressed inside: unpack it, and name it .parquet"
 
 
-def test_formats_under_another_name(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "expected.tsv").write_text("a\n")
-    row, path = '{"words": ["a"], "probabilities": [1.0]}', tmp_path / "out.txt"
-    json_lines = (
-        "JSON; name the file out-NAME.jsonl, or write geval_py.format_line(guess), or entries such as `the:0.5`"
-    )
-    for data, column, what in (
-        (row.encode(), 10, json_lines),
-        (json.dumps(fill_mask((" a", 1.0))).encode(), 11, "a JSON list; name the file out-NAME.json"),
-        (json.dumps([fill_mask((" a", 1.0))]).encode(), 12, "a JSON list; name the file out-NAME.json"),
-        (json.dumps([fill_mask((" a", 1.0))], indent=1).encode(), 1, "a JSON list; name the file out-NAME.json"),
-    ):
-        path.write_bytes(data)
-        assert main(["-o", "out.txt", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
-        hint = f"the line looks like {what}"
-        assert f"\n  `out.txt`, line 1, column {column}: {hint}\n" in capsys.readouterr().err
-
-
 def test_a_check_of_another_format_needs_tsv_to_mend(tmp_path, capsys):
     (tmp_path / "out.jsonl").write_text('{"words": ["a", ""], "probabilities": [1.0, 0.0]}\n')
     assert main(["check", str(tmp_path / "out.jsonl")]) == 0
