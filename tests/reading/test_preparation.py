@@ -103,6 +103,7 @@ BROKEN = {
     "m<a{99999999999}>": "in the regular expression of m<a{99999999999}>: the repetition number is too large",
     "m<\x1b[>": r"in the regular expression of m<\x1b[>: unterminated character set at position 1",
     "m<a\nb>": r"there is a line end in m<a\nb>; lines have none",
+    "t<\r>": r"there is a line end in t<\r>; lines have none",
     "s<a><b\n>": r"there is a line end in s<a><b\n>; lines have none",
 }
 
