@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from unittest.mock import patch
@@ -60,20 +60,15 @@ def examples_of(text: str) -> Iterator[Example]:
             yield Example(language, code, match[2], match.start(2))
 
 
-def run_page(page: Path, folder: Path, commands: Path = BIN) -> list[tuple[Example, str]]:
-    """Run a page's examples, with a copy of the challenges in an empty folder; return what each prints.
-
-    ``commands`` is the folder with the command ``geval``.
-    """
+def run_page(
+    page: Path, folder: Path, start_session: Callable[[Path], Session] | None = None
+) -> list[tuple[Example, str]]:
+    """Run a page's examples, with a copy of the challenges in an empty folder; return what each prints."""
     shutil.copytree(ROOT / CHALLENGES, folder / CHALLENGES)
     place = page.parent.relative_to(ROOT)
-    return run(page.read_text(encoding="utf-8"), folder / place if CHALLENGES in place.parts else folder, commands)
-
-
-def run(text: str, folder: Path, commands: Path = BIN) -> list[tuple[Example, str]]:
-    """Run the examples of a text, the first in a folder; return what each prints."""
-    session = Session(folder, commands)
-    return [(example, session.run(example)) for example in examples_of(text)]
+    first = folder / place if CHALLENGES in place.parts else folder
+    session = (start_session or Session)(first)
+    return [(example, session.run(example)) for example in examples_of(page.read_text(encoding="utf-8"))]
 
 
 def rewritten(text: str, runs: list[tuple[Example, str]]) -> str:
@@ -89,10 +84,10 @@ def without_commit(text: str) -> str:
 
 
 class Session:
-    """A shell and an interpreter in a folder."""
+    """A shell and an interpreter in a folder; ``commands`` is the folder with the command ``geval``."""
 
     def __init__(self, folder: Path, commands: Path = BIN) -> None:
-        self._first = self._folder = folder
+        self._first = self.folder = folder
         self._commands = commands
         self._names: dict[str, Any] = {}
 
@@ -101,14 +96,15 @@ class Session:
         if example.language == "pycon":
             return without_commit(self._run_python(example.code))
         if example.code.startswith("cd "):
-            self._folder /= example.code.removeprefix("cd ")
+            self.folder /= example.code.removeprefix("cd ")
             return ""
-        return without_commit(self._run_command(example.code))
+        return without_commit(self.run_command(example.code))
 
-    def _run_command(self, command: str) -> str:
+    def run_command(self, command: str) -> str:
+        """Run a command in a shell; return all that it prints."""
         run = subprocess.run(
             ["bash", "-c", command],
-            cwd=self._folder,
+            cwd=self.folder,
             env={
                 **os.environ,
                 "PATH": os.pathsep.join([str(self._commands), str(BIN), os.environ["PATH"]]),

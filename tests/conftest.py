@@ -8,9 +8,10 @@ import ssl
 import sys
 
 import pytest
-from fork_server import ForkServer
+from fork_server import ForkedChild, ForkServer
 from profiles import LONG, NORMAL, load_profile
 
+from geval_py.board.intake import sandbox
 from geval_py.cli import main
 from geval_py.scoring.kernel import native, reference
 
@@ -120,6 +121,14 @@ def fork_server():
     server = ForkServer()
     yield server
     server.close()
+
+
+@pytest.fixture(scope="module")
+def forked_sandbox(fork_server):
+    """In the modules that ask for it, children of the fork server read what a board is sent."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sandbox, "start_child", functools.partial(ForkedChild, fork_server.address))
+        yield
 
 
 @pytest.fixture(scope="module")

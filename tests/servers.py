@@ -1,8 +1,6 @@
 """Servers of files on this machine, for as long as a test needs them."""
 
-import getpass
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -62,28 +60,3 @@ def s3_server(monkeypatch, folder, *, refuses=False):
         fsspec.filesystem("s3").clear_instance_cache()
         yield fsspec.filesystem("s3")
         fsspec.filesystem("s3").clear_instance_cache()
-
-
-@contextmanager
-def sftp_server(monkeypatch, folder):
-    """Start Debian's sshd on a port of its own, with keys of its own; gives the address of its root."""
-    sshd = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-    assert sshd, "sshd is missing (on Debian: apt-get install openssh-server)"
-    if os.getuid() == 0:
-        os.makedirs("/run/sshd", exist_ok=True)  # which a service would make when it starts
-    secrets = folder / "ssh"
-    secrets.mkdir(mode=0o700)
-    keygen = shutil.which("ssh-keygen", path=f"{os.environ['PATH']}:{os.path.dirname(sshd)}/../bin")
-    for name in ("host", "user"):
-        subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", str(secrets / name)], check=True)
-    port = free_port()
-    (secrets / "config").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {secrets}/host\nPidFile none\nStrictModes no\nUsePAM no\n"
-        f"AuthorizedKeysFile {secrets}/user.pub\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n"
-        "Subsystem sftp internal-sftp\n"
-    )
-    with served([sshd, "-D", "-e", "-f", str(secrets / "config")], port):
-        keys = {"key_filename": str(secrets / "user"), "look_for_keys": False, "allow_agent": False}
-        monkeypatch.setitem(fsspec.config.conf, "sftp", keys)
-        yield f"sftp://{getpass.getuser()}@127.0.0.1:{port}"
-        fsspec.filesystem("sftp", host="127.0.0.1", port=port, username=getpass.getuser()).client.close()

@@ -55,15 +55,12 @@ def test_every_input_is_a_variable():
     assert sorted(VARIABLES) == sorted(f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"])
 
 
-@pytest.mark.parametrize(
-    ("strict", "status"),
-    [
-        *((word, 1) for word in ("true", "True", "TRUE", "yes", "on", "1")),
-        ("false", 0),
-        ("False", 0),
-        ("", 0),
-    ],
-)
+@pytest.mark.parametrize(("strict", "status"), [
+    *((word, 1) for word in ("true", "True", "TRUE", "yes", "on", "1")),
+    ("false", 0),
+    ("False", 0),
+    ("", 0),
+])  # fmt: skip
 def test_strict(strict, status, action):
     assert action(strict=strict)[0] == status
 
@@ -72,18 +69,14 @@ def test_strict_that_is_neither(action):
     assert action(strict="ture") == (2, "::error::the input strict is neither true nor false\n")
 
 
-@pytest.mark.parametrize(
-    ("inputs", "annotations"),
-    [
-        ({}, ["dev-0/out.tsv", "test-A/out.tsv"]),
-        ({"test_name": "test-A"}, ["test-A/out.tsv"]),
-        ({"test_name": "test-A, dev-0"}, ["dev-0/out.tsv", "test-A/out.tsv"]),
-        ({"test_name": "test-A dev-0"}, ["dev-0/out.tsv", "test-A/out.tsv"]),
-        ({"path": "pred.tsv", "test_name": "dev-0"}, ["pred.tsv", "pred.tsv"]),
-        ({"path": "pred.tsv", "test_name": "dev-0", "challenge": "."}, ["pred.tsv", "pred.tsv"]),
-    ],
-    ids=["all test sets", "one", "two", "two with a space", "an output elsewhere", "for a challenge"],
-)
+@pytest.mark.parametrize(("inputs", "annotations"), [
+    ({}, ["dev-0/out.tsv", "test-A/out.tsv"]),
+    ({"test_name": "test-A"}, ["test-A/out.tsv"]),
+    ({"test_name": "test-A, dev-0"}, ["dev-0/out.tsv", "test-A/out.tsv"]),
+    ({"test_name": "test-A dev-0"}, ["dev-0/out.tsv", "test-A/out.tsv"]),
+    ({"path": "pred.tsv", "test_name": "dev-0"}, ["pred.tsv", "pred.tsv"]),
+    ({"path": "pred.tsv", "test_name": "dev-0", "challenge": "."}, ["pred.tsv", "pred.tsv"]),
+], ids=["all test sets", "one", "two", "two with a space", "an output elsewhere", "for a challenge"])  # fmt: skip
 def test_the_test_set(inputs, annotations, action):
     out = action(**inputs)[1]
     assert [line.split("file=")[1].split(",")[0] for line in out.splitlines()] == annotations

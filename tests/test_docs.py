@@ -1,8 +1,11 @@
 """The documentation cannot drift: its examples are run, its tables are those of the code, and nothing is left out."""
 
+import contextlib
 import dataclasses
 import functools
+import io
 import json
+import os
 import re
 import runpy
 import shlex
@@ -11,11 +14,12 @@ import subprocess
 import sys
 
 import pytest
-from examples import PAGES, ROOT, examples_of, run_page
+from examples import PAGES, ROOT, Session, examples_of, run_page
 from tables import PARSERS, TABLES, built, fill, options, without_tables
 
 import geval_py
 from geval_py.board import settings
+from geval_py.cli import main
 from geval_py.cli.commands import COMMANDS
 from geval_py.errors import GevalError
 from geval_py.scoring.metrics.registry import METRICS
@@ -72,10 +76,32 @@ def lines_of_code(text):
 WRITTEN_BY_HAND = [code for page in DOCS if page.name != "api.md" for code in code_in(without_tables(read(page)))]
 
 
-@pytest.fixture(scope="session")
-def runs_of(tmp_path_factory, fork_server):
-    """Return what a page's examples print; a page is run once, by a command that is there at once."""
-    return functools.cache(lambda page: run_page(page, tmp_path_factory.mktemp("page"), fork_server.bin))
+class SessionInProcess(Session):
+    """A session that runs a command in this process, unless it needs a shell."""
+
+    def run_command(self, command):
+        line = command.replace("\\\n", " ")
+        words = list(shlex.shlex(line, posix=True, punctuation_chars=True))
+        if words[0] != "geval" or re.search(r"[$`*?~]", line) or {*"".join(words)} & {*"();<>|&"}:
+            return super().run_command(command)
+        shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+        with (
+            contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown), contextlib.chdir(self.folder),
+            open(os.devnull) as nothing, pytest.MonkeyPatch.context() as patch,
+        ):  # fmt: skip
+            patch.setattr(sys, "stdin", nothing)
+            main(shlex.split(line)[1:])
+        return shown.buffer.getvalue().decode()
+
+
+@pytest.fixture(scope="module")
+def runs_of(tmp_path_factory, fork_server, forked_sandbox):
+    """Return what a page's examples print; a page is run once, and no example imports what another has."""
+
+    def start_session(folder):
+        return SessionInProcess(folder, fork_server.bin)
+
+    return functools.cache(lambda page: run_page(page, tmp_path_factory.mktemp("page"), start_session))
 
 
 FULL_PRECISION = re.compile(r"\b\d+\.\d{9,}(?:e-\d+)?\b")

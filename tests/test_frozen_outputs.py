@@ -95,18 +95,8 @@ ONCE = {
     },
 }  # fmt: skip
 NARROW = (
-    "score",
-    "lines",
-    "features",
-    "compare",
-    "calibration",
-    "luck",
-    "tune",
-    "mix",
-    "check-bad",
-    "digits",
-    "board",
-)
+    "score", "lines", "features", "compare", "calibration", "luck", "tune", "mix", "check-bad", "digits", "board",
+)  # fmt: skip
 COMMANDS = (
     {
         f"{name}.{kind}": f"{words} --format {kind}"

@@ -25,14 +25,11 @@ def imported_by(words, folder):
     return set(run.stderr.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *(pytest.param(words, marks=pytest.mark.long) for words in ("--help", "--version", FILES)),
-        "-t dev-0",
-        "check",
-    ],
-)
+@pytest.mark.parametrize("words", [
+    *(pytest.param(words, marks=pytest.mark.long) for words in ("--help", "--version", FILES)),
+    "-t dev-0",
+    "check",
+])  # fmt: skip
 def test_imports_nothing_heavy(words, tmp_path):
     (tmp_path / "config.txt").write_text("--metric LogLossHashed --metric PerplexityHashed --precision 4\n")
     (tmp_path / "dev-0").mkdir()

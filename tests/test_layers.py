@@ -4,13 +4,16 @@ Every import counts: plain ones, those inside functions, those for types only. E
 """
 
 import ast
+import doctest
+import importlib
+import pkgutil
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-from fork_server import NOT_IMPORTED
+from fork_server import MIGRATIONS, NOT_IMPORTED
 
 LAYERS = (  # layers in one tuple do not import each other
     ("version", "text", "values"),
@@ -95,19 +98,11 @@ def test_the_exceptions_import_nothing_when_they_are_imported(name, layer):
     assert run.stdout == "[]\n"
 
 
-@pytest.mark.long
-def test_each_module_can_be_imported_alone():
-    code = (
-        "import importlib, os, sys\n"
-        "for name in sys.argv[1:]:\n"
-        "    if os.fork() == 0:\n"
-        "        try:\n"
-        "            importlib.import_module('geval_py.' + name)\n"
-        "        except BaseException as error:\n"
-        "            print(name, repr(error), flush=True)\n"
-        "        os._exit(0)\n"
-        "    os.wait()\n"
-    )
-    names = [name for name in MODULES if f"geval_py.{name}" not in NOT_IMPORTED]
-    run = subprocess.run([sys.executable, "-I", "-c", code, *names], capture_output=True, text=True, check=True)
-    assert run.stdout == ""
+MODULE_NAMES = [m.name for m in pkgutil.walk_packages([str(PACKAGE)], "geval_py.")]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in MODULE_NAMES if name not in NOT_IMPORTED and not name.startswith(MIGRATIONS)]
+)
+def test_examples_in_docstrings_are_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

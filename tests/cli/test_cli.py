@@ -2,30 +2,17 @@
 
 import gzip
 import io
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from geval_py.cli import terminal
-from geval_py.reading.lines import BLOCK_BYTES
 from geval_py.version import __version__
-
-DATA = Path(__file__).parent.parent / "data"
-BAD = json.loads((DATA / "bad-lines.json").read_text())
-STRICTER = {"truncated gzip", "ka:1e400 :0.1"}  # where we refuse what GEval scores
-ENCODINGS = {
-    "utf-16": "geval: Line 1: Unexpected data in `out.tsv`: it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with "
-    "`Out-File -Encoding utf8`)\n",
-    "invalid utf-8": "geval: note: `out.tsv` has bytes that are not UTF-8, and are read as U+FFFD; write it as UTF-8\n",
-}
-RAW = {"invalid utf-8", "nul byte", "utf-16", "truncated gzip", "gzip named tsv"}
 
 
 @pytest.fixture
@@ -39,22 +26,6 @@ def challenge(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("row", BAD, ids=lambda row: repr(row["name"]))
-def test_malformed_outputs(row, tmp_path, monkeypatch, geval):
-    """GEval 1.42.2, --metric LogLossHashed: the same scores; the same first words of its errors."""
-    monkeypatch.chdir(tmp_path)
-    encoding = "latin-1" if row["name"] in RAW else "utf-8"
-    Path("out.tsv").write_bytes(row["out"].encode(encoding))
-    Path("expected.tsv").write_bytes(row["expected"].encode())
-    status, out, err = geval("--metric", "LogLossHashed", "-o", "out.tsv", "-e", "expected.tsv")
-    if row["name"] in STRICTER or row["status"]:
-        assert (status, out) == (1, "")
-        assert err.startswith(ENCODINGS.get(row["name"], row["stderr"].rstrip("\n")))
-    else:
-        assert (status, err) == (0, ENCODINGS.get(row["name"], ""))
-        assert float(out) == pytest.approx(float(row["stdout"]), rel=1e-9)
-
-
 SCORES = {
     "": "12.70\n",
     "-p 0": "13\n",
@@ -63,33 +34,13 @@ SCORES = {
     "-a {LogLoss,Perplexity}Hashed{2,4}": "\t2\t4\nLogLossHashed\t0.62\t1.14\nPerplexityHashed\t1.86\t3.11\n",
     "-m LogLossHashed:N<loss> --select-metric loss": "2.54\n",
     "-m LogLossHashed10 --select-metric LogLossHashed": "2.54\n",
+    "-a LogLossHashed10:P<2> -a LogLossHashed10:N<Log10>": "LogLossHashed:P<2>\t2.54\nLog10\t2.54\n",
 }
 
 
 @pytest.mark.parametrize("words", SCORES)
 def test_scores(words, challenge, geval):
     assert geval("-t", "dev-0", *words.split()) == (0, SCORES[words], "")
-
-
-def test_several_outputs(challenge, geval):
-    for name in ("out-epochs=10.tsv", "out-epochs=2.tsv"):
-        (challenge / "dev-0" / name).write_text(":1\n:1\n:1\n")
-    assert geval("-t", "dev-0")[1] == "epochs\tPerplexityHashed\n2\t1024.00\n10\t1024.00\nout\t12.70\n"
-    (challenge / "dev-0/out-x.tsv").write_text(":1\n:1\n:1\n")
-    assert geval("-t", "dev-0")[1].splitlines()[0] == "File name\tepochs\tPerplexityHashed"
-
-
-def test_infinite_losses_in_json(challenge, geval):
-    (challenge / "dev-0/out.tsv").write_text("a:0.5 :0.5\nx:1\n:1\n")
-    status, out, err = geval("-t", "dev-0", "--format", "json", "-m", "LikelihoodHashed8")
-    (output,) = json.loads(out, parse_constant=lambda name: pytest.fail(name))["outputs"]
-    assert (status, err) == (0, "geval: note: `./dev-0/out.tsv`: the loss of 1 of 3 lines is infinite\n")
-    assert output["signature"].startswith("metric:PerplexityHashed,LikelihoodHashed8|bits:10,8|lines:3|")
-    assert [tuple(metric.values()) for metric in output["metrics"]] == [
-        ("PerplexityHashed", "Infinity", "words", "lower", 1),
-        ("LikelihoodHashed8", 0.0, "probability", "higher", 1),
-    ]
-    assert list(output["metrics"][0]) == ["name", "value", "unit", "direction", "infinite_losses"]
 
 
 def test_standard_input_is_read_once_for_all_metrics(challenge, geval, monkeypatch):
@@ -120,18 +71,6 @@ def test_errors_name_a_few_of_many_outputs(command, challenge, geval):
     assert geval(*words)[2] == f"geval: {ERRORS_ABOUT_MANY[command]}\n"
 
 
-def test_answers_that_cannot_be_read_either_are_blamed(challenge, geval):
-    (challenge / "dev-0/out.tsv").write_text("1\nb\nc\n")
-    (challenge / "dev-0/expected.tsv").write_text("1\nyes\nno\n")
-    status, _, err = geval("-t", "dev-0", "--alt-metric", "RMSE")
-    assert (status, err) == (
-        1,
-        "geval: Line 2: Unexpected data [input does not start with a digit]\n"
-        "  `./dev-0/expected.tsv`, line 2, column 1: `yes` is not a number; digits were expected, such as 0.25, -1.5 or "
-        "2.5e-3\n    yes\n    ^\n",
-    )
-
-
 @pytest.fixture
 def standard_input(monkeypatch):
     """Replace standard input by bytes."""
@@ -139,73 +78,38 @@ def standard_input(monkeypatch):
 
 
 TOKENIZED = {
-    "nothing": (b"", ""),
-    "lines": (b"(a,\nb)\n", "( a ,\nb )\n"),
-    "no last line end": (b"a, b", "a , b\n"),
     "blank lines": (b"\n \n\n", "\n\n\n"),
     "fields": (b"a,\t\tb!\n", "a , b !\n"),
-    "other scripts": ("ñ| żółw,\t水!\n".encode(), "ñ| żół w , 水!\n"),
     "other white space": ("a\u3000b \u0085 \u2028c\u00a0\n".encode(), "a\u3000b \u0085 \u2028 c\n"),
-    "carriage returns": (b"a\r,\r\n", "a ,\n"),
-    "undecodable": (b"a\xff b\n", "a \ufffd b\n"),
-    "a byte order mark": (b"\xef\xbb\xbfa\n", "a\n"),
     "compressed": (gzip.compress(b"a,\n"), "a ,\n"),
 }
 
 
 @pytest.mark.parametrize(("data", "printed"), TOKENIZED.values(), ids=TOKENIZED)
 def test_just_tokenize(data, printed, standard_input, tmp_path, monkeypatch, geval):
-    """It needs no challenge and no metric. GEval 1.42.2, -j -T minimalistic: a TAB becomes a space, U+0085, U+2028 and
-    U+3000 stay, and letters are ASCII only."""
+    """GEval 1.42.2, -j -T minimalistic."""
     monkeypatch.chdir(tmp_path)
     standard_input(data)
     assert geval("--just-tokenize", "--tokenizer", "minimalistic") == (0, printed, "")
 
 
 def test_the_tokenizer_of_the_challenge(challenge, standard_input, geval):
-    """GEval 1.42.2, --just-tokenize. Ours: distributions are scored as they are, whatever the tokenizer."""
     standard_input(b"a\n")
     assert geval("-j") == (2, "", "geval: a tokenizer must be specified with --tokenizer option\n")
     assert geval("-t", "dev-0", "-T", "character-by-character")[1] == "12.70\n"
     (challenge / "config.txt").write_text("--tokenizer character-by-character")
     standard_input(b"ab c\n")
     assert geval("-j") == (0, "a b _ c\n", "")
-
-
-def test_just_tokenize_on_a_terminal(challenge, standard_input, geval):
-    standard_input(b"a\tb \x1b[31m\n")
-    assert geval("-j", "-T", "minimalistic", terminal=True) == (0, "a b \\x1b[ 31m\n", "")
     standard_input(b"a\tb\x1b\n")
-    assert geval("-j", "-T", "character-by-character", terminal=True) == (0, "a \t b \\x1b\n", "")
-
-
-def test_just_tokenize_ends_with_its_reader(challenge):
-    words = command("-j", "-T", "minimalistic")
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        process.stdin.write(b"a,\n" * (BLOCK_BYTES // 3 + 9999))  # a block, and what a pipe holds
-        process.stdin.close()
-        assert process.stdout.readline() == b"a ,\n"
-        process.stdout.close()
-        assert process.wait() == 141
+    assert geval("-j", terminal=True) == (0, "a \t b \\x1b\n", "")
 
 
 ERRORS = [
     (["-t", "dev-9"], 1, "No test subdirectory with the expected results: `./dev-9`\n  there are dev-0; choose one with -t"),
-    (["-t", "dev-0", "-e", "expectd.tsv"], 1, "No file with the expected results: `./dev-0/expectd.tsv`\n  did you mean expected.tsv? `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["-t", "dev-0", "-o", "dev-0/ou.tsv"], 1, "No file with the test results: `dev-0/ou.tsv`\n  did you mean out.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
-    (["-t", "dev-0", "-e", "dev-0/expectd.tsv"], 1, "No file with the expected results: `dev-0/expectd.tsv`\n  did you mean expected.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["-e", "dev-0/expectd.tsv"], 1, "No file with the expected results: `dev-0/expectd.tsv`\n  did you mean expected.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
-    (["-t", "dev-0", "-o", "no.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  did you mean out.tsv? `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
-    (["--expected-directory", "no"], 1, "No directory with the expected results: `no`"),
-    (["-t", "dev-0", "-m", "Perplexityy"], 2, "Unknown or broken metric definition: Perplexityy\n  did you mean Perplexity?"),
-    (["-t", "dev-0", "-m", "LogLossHashed25"], 2, "Unknown or broken metric definition: LogLossHashed25\n  the number of bits is from 1 to 24"),
-    (["-t", "dev-0", "-m", "LogLossHashed:z"], 2, "Unknown or broken metric flags: z\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"),
-    (["-t", "dev-0", "-m", "LogLossHashed:t<*>"], 2, "Unknown or broken metric flags: t<*>\n  in the regular expression of t<*>: nothing to repeat at position 0"),
-    (["-t", "dev-0", "--metrics", "x"], 2, "Invalid option `--metrics'\n  did you mean --metric?"),
     (["-t", "dev-0", "--select-metric", "x"], 2, "Cannot find metric named 'x'\n  there are PerplexityHashed"),
     (["-t", "dev-0", "-e", "."], 1, "Cannot read `./dev-0/.`: it is a folder, not a file"),
-    (["-t", "dev-0", "-o", "-", "-e", "-"], 2, "standard input (-) can be read only once: give one file as -"),
-    (["-t", "dev-0", "-p", "two"], 2, "argument -p/--precision: 'two' is not a whole number\n  geval --help shows the options"),
 ]  # fmt: skip
 
 
@@ -223,15 +127,9 @@ Line 2: Unexpected data [number text found after a number]
                ^
 """
 DIGITS = "digits were expected, such as 0.25, -1.5 or 2.5e-3"
-LINES_OF = "lines in the output file: `./dev-0/out.tsv` has {}, `./dev-0/expected.tsv` has 3\n"
 AT_FAULT = {  # status, file, its text, its message
-    "no metric": (2, "config.txt", "", "no metric given, use --metric option\n  for example -m PerplexityHashed; or run geval in the folder of the challenge's config.txt, or name it with --challenge\n"),
     "another metric": (1, "config.txt", "--metric Foo", "Unknown or broken metric definition: Foo\n"
      "  geval --list-metrics shows those that are known\n  in `./config.txt`\n"),
-    "many lines": (1, "dev-0/out.tsv", ":1\n" * 5, "Too many " + LINES_OF.format(5)),
-    "few lines": (1, "dev-0/out.tsv", ":1\n", "Too few " + LINES_OF.format(1)),
-    "a malformed line": (1, "dev-0/out.tsv", ":1\nthe:0.5 of:0,25 :0.25\n:1\n",
-     LINE.format("12: `0,25` is not a number; write a decimal point, not a comma", "the:0.5 of:0,25 :0.25")),
     "an unsafe line": (1, "dev-0/out.tsv", ":1\n\x1b[31mka:0.5\u202e x\n:1\n",
      LINE.format(rf"9: `0.5\u202e` is not a number; {DIGITS}", r"\x1b[31mka:0.5\u202e x")),
 }  # fmt: skip
@@ -243,80 +141,13 @@ def test_a_file_at_fault(status, name, text, message, challenge, geval):
     assert geval("-t", "dev-0") == (status, "", f"geval: {message}")
 
 
-@pytest.mark.parametrize("words", [(), ("-l",), ("-w",), ("--format", "json")], ids=str)
-def test_options_of_config_txt_that_no_score_depends_on(words, challenge, geval):
-    """They are known to GEval 1.42.2, and needed by none but --submit and --plot-graph."""
-    expected = geval("-t", "dev-0", *words)
+def test_options_of_config_txt_that_no_score_depends_on_are_noted(challenge, geval):
+    _, out, notes = geval("-t", "dev-0", "-l")
     config = challenge / "config.txt"
     config.write_text(config.read_text() + "--token x --gonito-host example.org\n")
     note = "geval: note: `./config.txt`: --gonito-host, --token ignored; no score depends on it\n"
-    assert geval("-t", "dev-0", *words) == (0, expected[1], note + expected[2])
+    assert geval("-t", "dev-0", "-l") == (0, out, note + notes)
     assert geval("check", "dev-0")[::2] == (0, "")
-
-
-def test_text_flags(challenge, geval):
-    """They normalise the text of output and expected lines before scoring, hashed metrics too.
-
-    GEval's line modes forget these flags, ours do not; the texts are shown as they are.
-    """
-    (challenge / "dev-0/expected.tsv").write_text("A\nb\nc,\n")
-    assert geval("-t", "dev-0", "-a", "LikelihoodHashed8", "-p3")[1] == "0.020\n"
-    assert geval("-t", "dev-0", "-a", "LikelihoodHashed8:ls<,><>", "-p3")[1] == "0.125\n"
-    lines = "1.0\tx<tab>y\tA\ta:0.5 :0.5\n1.0\tone\tb\tb:1\n0.0\ttwo\tc,\t:1\n"
-    assert geval("-t", "dev-0", "-l", "-a", "Accuracy:l") == (0, lines, "")
-
-
-def test_text_flags_and_filters(challenge, geval):
-    """GEval 1.42.2: a filter looks at the lines as all text flags leave them, wherever it stands, and in line modes as
-    they are. The line numbers of errors are those of the file."""
-    (challenge / "dev-0/expected.tsv").write_text("a\nB\nB\n")
-    (challenge / "dev-0/out.tsv").write_text("x:1\nb:1\nb:1\n")
-    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:b>") == (0, "1.00\n", "")
-    assert geval("-t", "dev-0", "-a", "Accuracy:f<exp:b>l") == (0, "1.00\n", "")
-    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:B>")[2] == (
-        "geval: No item has the feature `exp:B'\n  did you mean exp:b?\n"
-    )
-    assert geval("-t", "dev-0", "-l", "-a", "Accuracy:lf<exp:B>")[1] == "1.0\tone\tB\tb:1\n1.0\ttwo\tB\tb:1\n"
-    assert geval("-t", "dev-0", "-a", "LogLossHashed:um<B>f<exp:B>")[2] == (
-        "geval: Line 2: Unexpected data [input does not start with a digit]\n"
-        "  `./dev-0/out.tsv`, line 2, column 1: `B` is not an entry; an entry is `word:probability`, with a colon\n"
-        "    B\n    ^\n"
-        "  (the line is shown as the flags `um<B>` left it)\n"
-    )
-
-
-def test_a_line_that_the_flags_made_malformed(challenge, geval):
-    (challenge / "dev-0/out.tsv").write_text(":1\nThe:0.5 of:0.25 :0.25\n:1\n")
-    assert geval("-t", "dev-0", "-a", r"LogLossHashed:ls<\.><,>") == (
-        1,
-        "",
-        "geval: Line 2: Unexpected data [number text found after a number]\n"
-        "  `./dev-0/out.tsv`, line 2, column 5: `0,5` is not a number; write a decimal point, not a comma\n"
-        "    the:0,5 of:0,25 :0,25\n"
-        "        ^\n"
-        r"  (the line is shown as the flags `ls<\.><,>` left it)"
-        "\n",
-    )
-
-
-@pytest.mark.parametrize(
-    ("metrics", "printed"),
-    [
-        ("-a Perplexity", "Infinity\n"),
-        ("-a Perplexity -a LogLossHashed", "Perplexity\tInfinity\nLogLossHashed\t2.54\n"),
-        ("-a LogLossHashed -a Perplexity", "LogLossHashed\t2.54\nPerplexity\tInfinity\n"),
-    ],
-)
-def test_words_outside_the_vocabulary_are_noted(metrics, printed, challenge, geval):
-    (challenge / "train").mkdir()
-    (challenge / "train/expected.tsv").write_text("a\n")
-    assert geval("-t", "dev-0", *metrics.split()) == (
-        0,
-        printed,
-        "geval: note: 2 of 3 expected words are not in the vocabulary; if the output does not list such a word, "
-        "its loss is infinite\n"
-        "geval: note: `./dev-0/out.tsv`: the loss of 1 of 3 lines is infinite\n",
-    )
 
 
 def test_version(geval):
@@ -339,26 +170,12 @@ def test_a_closed_pipe_ends_quietly(challenge):
         assert process.wait() == 141
 
 
-def test_an_interrupt_ends_quietly(challenge):
-    words = command("-t", "dev-0", "-o", "-")
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdin.write(b":1\n")
-        process.stdin.flush()
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
-        assert process.stdout.read() == b""
-        assert process.stderr.read() == b""
-        assert process.wait() == -signal.SIGINT
-
-
 @pytest.mark.parametrize("mode", ["", "-w"], ids=["scoring", "with numpy"])
-@pytest.mark.parametrize("milliseconds", range(0, 200, 20))
+@pytest.mark.parametrize(
+    "milliseconds", [0, 60, *(pytest.param(time, marks=pytest.mark.long) for time in range(20, 200, 20))]
+)
 def test_an_early_interrupt_ends_quietly(milliseconds, mode, challenge):
-    """After the first imports, the shell sees that a signal ended it, and nobody sees a traceback.
-
-    ``geval_py.__main__`` handles signals once it has imported the commands. Until then Python's handler would show a
-    traceback; here it is replaced by the default, which does not.
-    """
+    """Until the commands are imported, Python's handler would show a traceback: here it is the default."""
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); print(flush=True); "
         "from geval_py.__main__ import main; sys.exit(main())"
@@ -389,18 +206,6 @@ def test_an_interrupt_that_a_library_logs_ends_quietly():
     )
     ended = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True)
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
-
-
-def test_an_input_that_is_not_needed(challenge, geval):
-    """GEval 1.42.2 does not look for it."""
-    note = "geval: note: there is no file `no.tsv`; the input is not needed here\n"
-    assert geval("-t", "dev-0", "-i", "no.tsv") == (0, geval("-t", "dev-0")[1], note)
-
-
-def test_a_compressed_output_without_a_line(challenge, geval):
-    (challenge / "dev-0/out.tsv").unlink()
-    (challenge / "dev-0/out.tsv.gz").write_bytes(gzip.compress(b""))
-    assert geval("-t", "dev-0") == (1, "", "geval: The output file is empty: `./dev-0/out.tsv.gz`\n")
 
 
 @pytest.mark.parametrize(("is_terminal", "patience"), [(True, -1), (True, 1e9), (False, -1)])
@@ -462,21 +267,14 @@ def test_a_full_disk(challenge):
     assert (run.returncode, run.stderr) == (1, "geval: cannot write the output: No space left on device\n")
 
 
-@pytest.mark.parametrize(
-    ("closed", "words", "result"),
-    [
-        ("2>&-", ["-t", "dev-0"], (0, "12.70\n", "")),
-        ("2>&-", ["-t", "dev-0", "-i", "no.tsv"], (0, "12.70\n", "")),
-        ("2>&-", ["-t", "no"], (1, "", "")),
-        ("<&-", ["-t", "dev-0"], (0, "12.70\n", "")),
-        ("<&-", ["-t", "dev-0", "-o", "-"], (1, "", "geval: Cannot read standard input: it is closed\n")),
-        (">&-", ["-t", "dev-0"], (1, "", "geval: cannot write the output: standard output is closed\n")),
-        (">&-", ["check"], (1, "", "geval: cannot write the output: standard output is closed\n")),
-        ("<&- >&- 2>&-", ["-t", "dev-0"], (1, "", "")),
-        ("<&- 2>&-", ["-t", "dev-0"], (0, "12.70\n", "")),
-    ],
-    ids=lambda value: value if isinstance(value, str) else " ".join(map(str, value)),
-)
+@pytest.mark.parametrize(("closed", "words", "result"), [
+    ("2>&-", ["-t", "dev-0", "-i", "no.tsv"], (0, "12.70\n", "")),
+    ("2>&-", ["-t", "no"], (1, "", "")),
+    ("<&-", ["-t", "dev-0", "-o", "-"], (1, "", "geval: Cannot read standard input: it is closed\n")),
+    (">&-", ["-t", "dev-0"], (1, "", "geval: cannot write the output: standard output is closed\n")),
+    (">&-", ["check"], (1, "", "geval: cannot write the output: standard output is closed\n")),
+    ("<&- >&- 2>&-", ["-t", "dev-0"], (1, "", "")),
+], ids=lambda value: value if isinstance(value, str) else " ".join(map(str, value)))  # fmt: skip
 def test_closed_standard_streams(closed, words, result, challenge):
     """Notes go nowhere with a closed standard error, not among the scores."""
     run = subprocess.run(
@@ -495,52 +293,6 @@ def test_too_little_memory(challenge, geval, monkeypatch):
     assert geval() == (1, "", "geval: not enough memory for what there is to read\n")
 
 
-def test_answers_of_several_outputs_may_be_a_stream(challenge, geval, monkeypatch):
-    (challenge / "dev-0/out-x.tsv").write_text(":1\n:1\n:1\n")
-    wanted = geval("-t", "dev-0")
-    data = (challenge / "dev-0/expected.tsv").read_bytes()
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
-    assert geval("-t", "dev-0", "-e", "-") == wanted
-
-
-@pytest.mark.parametrize(
-    "metrics", [["LogLossHashed", "MacroAvg/Likelihood"], ["MacroAvg/Likelihood", "LogLossHashed"]]
-)
-def test_the_first_malformed_line_of_all_metrics_is_reported(metrics, challenge, geval):
-    (challenge / "dev-0/out.tsv").write_text("a:1\n1\n1\n")
-    (challenge / "dev-0/expected.tsv").write_text("1\n1\n1\n")
-    _, _, err = geval("-t", "dev-0", *(word for metric in metrics for word in ("-a", metric)))
-    assert err.startswith("geval: Line 1: ")
-
-
-def test_names_of_metrics(challenge, geval):
-    for metric, name in (
-        ("10:P<2>", "LogLossHashed:P<2>"),
-        ("10:N<LogLossHashed10>", "LogLossHashed10"),
-        ("10", "LogLossHashed"),
-    ):
-        shown = geval("-t", "dev-0", "-m", f"LogLossHashed{metric}")[1].splitlines()[1].split("\t")[0]
-        assert shown == name
-
-
-def test_a_note_on_many_outputs_is_said_once(challenge, geval):
-    (challenge / "words.txt").write_text("a\n")
-    for number in range(1, 6):
-        lines = "a:1\na:1\nc:1\n" if number == 1 else "a:1\na:1\na:1\n"
-        (challenge / f"dev-0/out-n={number}.tsv").write_text(lines)
-    words = ["-t", "dev-0", "-m", "Perplexity", "--vocabulary", "words.txt"]
-    assert geval(*words)[2] == (
-        "geval: note: 2 of 3 expected words are not in the vocabulary; if the output does not list such a word, "
-        "its loss is infinite\n"
-        "geval: note: `./dev-0/out-n=1.tsv`: the loss of 1 of 3 lines is infinite\n"
-        "  likewise `./dev-0/out-n=2.tsv`, `./dev-0/out-n=3.tsv`, `./dev-0/out-n=4.tsv` and 2 more\n"
-    )
-    assert geval(*words, "-o", "out-n=1.tsv", "-o", "out-n=2.tsv")[2].endswith(
-        "geval: note: `./dev-0/out-n=1.tsv`: the loss of 1 of 3 lines is infinite\n"
-        "geval: note: `./dev-0/out-n=2.tsv`: the loss of 2 of 3 lines is infinite\n"
-    )
-
-
 # The files beside each other
 
 
@@ -556,16 +308,6 @@ def test_a_missing_file_is_named_as_it_was_given(tmp_path, geval, monkeypatch):
     assert geval("-t", "dev-9")[2].startswith(message)
 
 
-def test_a_vocabulary_that_is_missing_is_noted(tmp_path, geval, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("out.tsv", "expected.tsv"):
-        (tmp_path / name).write_text("a:1\n" if name == "out.tsv" else "a\n")
-    assert geval("-o", "out.tsv", "-e", "expected.tsv", "-m", "LogLoss")[2] == (
-        "geval: note: 1 of 1 expected word is not in a vocabulary (name one with --vocabulary FILE); "
-        "if the output does not list such a word, its loss is infinite\n"
-    )
-
-
 def test_an_output_beside_other_answers_is_noted(challenge, geval):
     (challenge / "test-A").mkdir()
     for name in ("expected.tsv", "out.tsv"):
@@ -578,10 +320,7 @@ def test_an_output_beside_other_answers_is_noted(challenge, geval):
     )
     assert geval("-t", "dev-0", "-o", "dev-0/out.tsv") == (0, "12.70\n", "")
     assert geval("-o", "dev-0/out.tsv", "-e", "dev-0/expected.tsv") == (0, "12.70\n", "")
-    (challenge / "dev-0/expected.tsv.gz").write_bytes(gzip.compress((challenge / "dev-0/expected.tsv").read_bytes()))
     (challenge / "dev-0/expected.tsv").unlink()
-    assert geval("-o", "dev-0/out.tsv")[2].endswith("was -t dev-0 meant?\n")
-    (challenge / "dev-0/expected.tsv.gz").unlink()
     (challenge / "dev-0/expected.jsonl").write_text('{"answer": "x"}\n')
     assert geval("-o", "dev-0/out.tsv")[2].endswith("was -t dev-0 meant?\n")
     (challenge / "dev-0/expected.jsonl").unlink()
@@ -591,14 +330,3 @@ def test_an_output_beside_other_answers_is_noted(challenge, geval):
     (challenge / "dev-0/expected.tsv").write_bytes((challenge / "test-A/part/expected.tsv").read_bytes())
     answers = "test-A/part/expected.tsv"  # not of one challenge
     assert geval("-o", "dev-0/out.tsv", "-e", answers) == (0, "12.70\n", "")
-
-
-def test_the_input_beside_answers_that_are_named_is_taken(challenge, geval):
-    (challenge / "test-A").mkdir()
-    (challenge / "test-A/in.tsv").write_text("x\ny\nz\n")
-    (challenge / "dev-0/in.tsv").write_text("1\n2\n3\n")
-    words = ["-l", "-o", "dev-0/out.tsv", "-e", "dev-0/expected.tsv"]
-    assert [row.split("\t")[1] for row in geval(*words)[1].splitlines()] == ["1", "2", "3"]
-    assert [row.split("\t")[1] for row in geval(*words, "-i", "in.tsv")[1].splitlines()] == ["x", "y", "z"]
-    (challenge / "dev-0/in.tsv").unlink()
-    assert [row.split("\t")[1] for row in geval(*words)[1].splitlines()] == ["x", "y", "z"]

@@ -1,4 +1,4 @@
-"""One registry of output formats: an entry more, and every command that has ``--format`` writes it."""
+"""Formats of results: a new entry of the registry is a format of every command; names and labels of tables."""
 
 import json
 import re
@@ -7,49 +7,20 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from command_lines import BIGRAM, LINES_WITH_FORMATS, UNIGRAM, command_of, has_option
 
-from geval_py.cli import commands
-from geval_py.cli.commands import COMMANDS, parser_of
+from geval_py.cli import commands, main
+from geval_py.cli.commands import COMMANDS, parser_of, summaries
 from geval_py.reading import config
 from geval_py.tables import formats
 from geval_py.tables.formats import FORMATS, Tabular
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
-BIGRAM, UNIGRAM = "dev-0/out-model=bigram.tsv", "dev-0/out-model=unigram.tsv"
-LINES = {  # command lines by the command whose --format they use
-    "": [
-        ["-t", "dev-0"],
-        ["-t", "dev-0", "-B", "20"],
-        ["-t", "dev-0", "-o", "bigram", "-l"],
-        ["-t", "dev-0", "-o", "bigram", "-d", UNIGRAM],
-        ["-t", "dev-0", "-o", "bigram", "-w"],
-        ["-t", "dev-0", "-o", "bigram", "--most-worsening-features", UNIGRAM],
-    ],
-    "board add": [["board", "add", "board", "team"]],
-    "board scan": [["board", "scan", "board", "uploads"]],
-    "board show": [["board", "show", "board", "-t", "dev-0"]],
-    "board status": [["board", "status", "board"]],
-    "board note": [["board", "note", "board", "CODE", "seen"]],
-    "board final": [["board", "final", "board", "CODE", "--undo"]],
-    "board rescore": [["board", "rescore", "board"]],
-    "board withdraw": [["board", "withdraw", "board", "CODE", "--reason", "none"]],
-    "calibration": [["calibration", "-t", "dev-0", "-o", "bigram"]],
-    "challenge leaks": [["challenge", "leaks", "."]],
-    "check": [["check", "text.txt", "-t", "dev-0"]],
-    "compare": [["compare", "-t", "dev-0", "--samples", "20"]],
-    "lm perplexity": [["lm", "perplexity", "text.arpa", "text.txt"]],
-    "lm surprisal": [["lm", "surprisal", "text.arpa", "text.txt"]],
-    "luck": [["luck", "-t", "dev-0", "--seeds", "2"]],
-    "mix": [["mix", "-t", "dev-0"]],
-    "tune": [["tune", "-t", "dev-0", "-o", "bigram"]],
-}
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory):
+def there(tmp_path_factory, forked_sandbox):
     """A copy of the sample, with a board, submissions for it, and a language model."""
-    from geval_py.cli import main
-
     folder = tmp_path_factory.mktemp("formats") / "gazette"
     shutil.copytree(GAZETTE, folder)
     for team in ("team", "uploads/other"):
@@ -60,12 +31,9 @@ def there(tmp_path_factory):
         patch.chdir(folder)
         assert main(["board", "init", "board", "--challenge", ".", "--answers", "."]) == 0
         settings = folder / "board" / "board.yaml"
-        text, found = re.subn("ladder: true(?=[,}])", "ladder: true, split: 40 %", settings.read_text())
-        assert found == 1
+        text = re.sub("ladder: true(?=[,}])", "ladder: true, split: 40 %", settings.read_text())
         settings.write_text(text.replace("seed: 12345", "seed: 54321").replace("finals: 0", "finals: 2"))
-        for order, name in (("2", "text.arpa"), ("1", "other.arpa")):
-            words = ["lm", "train", "-o", order, "text.txt", "--arpa", name, "--discount-fallback"]
-            assert main(words) == 0
+        assert main(["lm", "train", "-o", "2", "text.txt", "--arpa", "text.arpa", "--discount-fallback"]) == 0
     return folder
 
 
@@ -75,21 +43,25 @@ def here(there, monkeypatch):
     return there
 
 
-def with_format():
-    """The commands that have ``--format``."""
-    return {name for name in ("", *COMMANDS) if "--format" in parser_of(name)._option_string_actions}
-
-
 def test_each_command_that_has_formats_is_tried():
-    assert with_format() == {*LINES}
+    assert {command_of(line) for line in LINES_WITH_FORMATS} == {
+        name for name in ("", *COMMANDS) if has_option(name, "--format")
+    }
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if not summaries(name)])
+def test_every_command_can_be_quiet_and_those_with_formats_write_files(command):
+    options = parser_of(command)._option_string_actions
+    assert "--quiet" in options
+    assert "--format" not in options or options["--output"].dest == "output_file"
 
 
 def words_of(line, geval):
-    """A command line, in which CODE is the code of the first submission."""
+    """Return the words of a line, in which CODE is the code of the first submission."""
     if "CODE" not in line:
-        return line
+        return line.split()
     code = json.loads(geval("board", "status", "board", "--format", "json")[1])["submissions"][0]["code"]
-    return [code if word == "CODE" else word for word in line]
+    return line.replace("CODE", code).split()
 
 
 def json_lines(value, **_):
@@ -99,82 +71,18 @@ def json_lines(value, **_):
 
 
 @pytest.mark.slow  # most of all the leaks
-@pytest.mark.parametrize("line", [line for lines in LINES.values() for line in lines], ids=" ".join)
-def test_a_format_more_takes_one_entry(line, here, geval, monkeypatch):
+@pytest.mark.parametrize("line", LINES_WITH_FORMATS)
+def test_a_new_entry_of_the_registry_is_a_format_of_each_command(line, here, geval, monkeypatch):
     monkeypatch.setattr(Tabular, "jsonl", json_lines, raising=False)
     for module in (config, commands, formats):
         monkeypatch.setattr(module, "FORMATS", (*FORMATS, "jsonl"))
-    status, out, err = geval(*words_of(line, geval), "--format", "jsonl")
+    words = words_of(line, geval)
+    status, out, err = geval(*words, "--format", "jsonl")
     assert status in (0, 1), err  # 1 where there are problems
     rows = [json.loads(row) for row in out.splitlines()]
-    assert rows or line[:2] == ["board", "rescore"], err
+    assert rows or line.startswith(("board rescore", "check")), err
     assert len({tuple(row) for row in rows}) <= 1
-    if line[0] in COMMANDS:
-        assert "jsonl" in geval(*line, "--help")[1]
-
-
-SOME = ["", "board show", "board status", "check", "compare", *(name for name in LINES if name[:2] == "lm")]
-
-
-@pytest.mark.parametrize("line", [line for name in SOME if name[:2] == "lm" for line in LINES[name]], ids=" ".join)
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_command_writes_each_format(form, line, here, geval):
-    """The frozen outputs are those of the other commands."""
-    status, out, err = geval(*line, "--format", form)
-    assert status in (0, 1), err
-    shapes = {
-        "json": r"\{\n.*\n\}\n",
-        "csv": r"[\w .]+(,[^\n]*)?\n.*",
-        "markdown": r"\| .* \|\n\| (:?---:?( \| )?)+ \|\n.*",
-        "latex": r"% needs \\usepackage\{booktabs\}\n(% \S+: metric:\S+\n)*\\begin\{tabular\}.*\\end\{tabular\}\n(% [^\n]*\n)*",
-        "html": r"<table>\n.*</table>\n(<p>.*</p>\n)?",
-    }
-    assert re.fullmatch(shapes.get(form, r".*\n"), out, re.DOTALL), out
-
-
-SWEEP = {
-    "markdown": "| epochs | lr | PerplexityHashed |\n| --- | --- | ---: |\n| 5 | 0.1 | 174.6 |\n| 5 | a\\_b | 327.5 |\n",
-    "html": '<tr><td>5</td><td>0.1</td><td style="text-align: right">174.6</td></tr>\n',
-    "latex": "epochs & lr & PerplexityHashed \\\\\n\\midrule\n5 & 0.1 & 174.6 \\\\\n5 & a\\_b & 327.5 \\\\\n",
-}
-
-
-def test_the_parameters_of_a_sweep_are_columns(tmp_path, geval, monkeypatch):
-    monkeypatch.chdir(shutil.copytree(GAZETTE, tmp_path / "gazette"))
-    here = Path.cwd()
-    for old, new in (("bigram", "out-lr=0.1,epochs=5.tsv"), ("unigram", "out-lr=a_b,epochs=5.tsv")):
-        (here / f"dev-0/out-model={old}.tsv").rename(here / "dev-0" / new)
-    words = ["-t", "dev-0", "-p", "1", "--format"]
-    for form, table in SWEEP.items():
-        assert table in geval(*words, form)[1]
-        assert "0.1 " not in geval(*words, form, "--name", "lr=0.1=Ours")[1]
-    (here / "dev-0/out-broken.tsv").write_text("x\n")
-    assert geval(*words, "markdown")[1].splitlines()[2:] == [
-        "| broken |  | error |",
-        "| 5 | 0.1 | 174.6 |",
-        r"| 5 | a\_b | 327.5 |",
-    ]
-
-
-def test_an_output_that_cannot_be_scored_stands_in_the_table(here, geval):
-    (here / "broken.tsv").write_text("x\n")
-    status, out, err = geval("-t", "dev-0", "-o", "bigram", "-o", "broken.tsv", "--format", "markdown", "-p", "1")
-    assert (status, err != "") == (1, True)
-    assert out.endswith("| bigram | 174.6 |\n| broken | error |\n")
-
-
-@pytest.mark.parametrize("line", [line for name in SOME for line in LINES[name]], ids=" ".join)
-def test_a_command_takes_a_caption(line, here, geval):
-    out = geval(*line, "--format", "latex", "--caption", "{")[1]
-    assert re.search(
-        r"\\begin{table}\n\\centering\n\\caption{\\{}\n\\begin{adjustbox}{max width=\\linewidth}\n\\begin{tabular}",
-        out,
-    )
-
-
-@pytest.mark.parametrize("line", [line for lines in LINES.values() for line in lines], ids=" ".join)
-def test_each_command_takes_a_label_for_latex_alone(line, here, geval):
-    assert geval(*line, "--label", "x") == (2, "", "geval: --label goes with --format latex\n")
+    assert geval(*words, "--label", "x") == (2, "", "geval: --label goes with --format latex\n")
 
 
 ERRORS = {
@@ -204,6 +112,8 @@ def test_names_of_ones_own(here, geval):
         assert geval(*words, "--format", form) == geval(*words[:-2], "--format", form)
     one = ["-t", "dev-0", "-o", "bigram", "-p", "1", "--name", f"{BIGRAM}=x"]
     assert geval(*one) == (0, "174.6\n", "")
+    shutil.copyfile(here / BIGRAM, here / "out-lr=0.1.tsv")
+    assert "\nOurs\t" in geval("-t", "dev-0", "-o", "bigram", "-o", "out-lr=0.1.tsv", "--name", "lr=0.1=Ours")[1]
     both = ["-t", "dev-0", "-p", "1", "--by-score", "--name", "unigram=\x1b", "--name", "bigram=B"]
     assert geval(*both)[1] == "output\tPerplexityHashed\nB\t174.6\n\\x1b\t327.5\n"
 

@@ -42,6 +42,7 @@ MODES = {
     "lines": ["-l"],
     "lines in JSON": ["-l", "--format", "json"],
     "lines in CSV": ["-l", "--format", "csv"],
+    "sorted lines": ["-l", "-s"],
     "lines with a feature": ["-l", "--filter", "exp:a"],
     "differences": ["-d", "out-other.tsv"],
     "the best of two": ["--oracle-item-based", "--alt-out-file", "out-other.tsv"],
@@ -59,20 +60,13 @@ def wide(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [name if name in ("lines", "differences") else pytest.param(name, marks=pytest.mark.long) for name in MODES],
+    [
+        name if name in ("sorted lines", "differences") else pytest.param(name, marks=pytest.mark.long)
+        for name in MODES
+    ],
 )
 def test_texts_are_not_kept(name, wide):
     assert peak_memory(wide, *MODES[name]) < MAX_MEMORY
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("words", [["-l"], ["-d", "out-other.tsv"]], ids=["lines", "differences"])
-def test_two_million_lines(words, tmp_path):
-    """The figures of lines are made one by one; files that are small enough are kept in memory."""
-    write(tmp_path, 2_000_000, 20)
-    sizes = [path.stat().st_size for path in (tmp_path / "test-A").iterdir()]
-    kept = sum(size for size in sizes if size <= files.MAX_KEPT_BYTES) / 1e6
-    assert peak_memory(tmp_path, *words) < MAX_MEMORY + kept
 
 
 @pytest.fixture
@@ -111,10 +105,3 @@ def test_what_can_be_read_only_once_is_kept(name, challenge, geval):
     writer.start()
     assert geval("-o", "out.tsv", "-l") == want
     writer.join()
-
-
-def test_compressed_files_are_read_again(challenge, geval):
-    want = geval("-o", "out.tsv", "-l")
-    for name in ("in.tsv", "out.tsv"):
-        subprocess.run(["gzip", challenge / "test-A" / name], check=True)
-    assert geval("-o", "out.tsv", "-l") == want

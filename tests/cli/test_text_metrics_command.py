@@ -30,28 +30,6 @@ def challenge(tmp_path, monkeypatch):
 A = ("-t", "dev-0", "-o", "out-a.tsv")
 
 
-def test_scores(challenge, geval):
-    words = [
-        word for name in ("BLEU", "TER", "CharMatch", "Macro-F1", "Lower/Accuracy:N<low>") for word in ("-a", name)
-    ]
-    status, out, err = geval(*A, "-p", "3", *words)
-    assert (status, err) == (0, "")
-    assert out == "BLEU\t0.000\nTER\t11.111\nCharMatch\t0.521\nMacro-F1\t0.333\nlow\t0.667\n"
-
-
-def test_charmatch_of_several_columns(challenge, geval):
-    path = challenge / "dev-0" / "in.tsv"
-    (challenge / "dev-0" / "expected.tsv").write_text("the dog\nthe cat on the mat\nit rains\n")
-    of_one_column = geval(*A, "-a", "CharMatch")
-    path.write_text("".join(f"{n}\t{line}\n" for n, line in enumerate(path.read_text().splitlines())))
-    assert geval(*A, "-a", "CharMatch:s<.*\t><>") == of_one_column
-    note = "CharMatch compares the whole line of `./dev-0/in.tsv`, which has 2 columns"
-    for mode in ((), ("-l",)):
-        assert geval(*A, "-a", "CharMatch", *mode)[2] == (
-            f"geval: note: {note}; `CharMatch:s<.*\\t><>` compares the last one alone\n"
-        )
-
-
 def test_modes(challenge, geval):
     def scores(*words):
         status, out, _ = geval(*A, *words)
@@ -81,7 +59,7 @@ def test_sacrebleus_signature_stands_beside_ours(challenge, geval):
     assert output["signature"].endswith("|library:" + theirs.replace("|", ";"))
 
 
-@pytest.mark.parametrize("metric", ["BLEU", "SacreBLEU", "Macro-F1", "MacroAvg/Accuracy", "CharMatch", "TER"])
+@pytest.mark.parametrize("metric", ["BLEU", "MacroAvg/Accuracy", "CharMatch"])
 def test_compare(challenge, geval, metric):
     status, out, _ = geval("compare", "-t", "dev-0", "-a", metric, "--samples", "200")
     assert status == 0
@@ -107,14 +85,6 @@ def test_charmatch_needs_the_input_which_is_part_of_its_signature(challenge):
         with pytest.raises(MissingFileError) as caught:
             score()
         assert str(caught.value) == sentence
-
-
-def test_the_table_of_lines_has_the_statistics(challenge):
-    frame = geval_py.evaluate(str(challenge), "dev-0", output="out-a.tsv").to_frame()
-    assert list(frame.columns) == ["line", "1", "expected", "output", "edits", "words", "score"]
-    with pytest.raises(UsageError) as caught:
-        _ = geval_py.evaluate(str(challenge), "dev-0", output="out-a.tsv").line_losses
-    assert str(caught.value) == "WER is not made from losses, but from edits, words"
 
 
 @pytest.fixture
@@ -163,25 +133,8 @@ def test_a_tokenizer_is_part_of_the_signature(said, geval):
         geval_py.compare([with_tokens, without])
 
 
-def test_what_a_tokenizer_does_not_change_is_said(said, geval):
-    note = "geval: note: --tokenizer 13a does not change SacreBLEU, which is of the lines as they are\n"
-    status, out, err = geval("-t", "dev-0", "-a", "BLEU", "-a", "SacreBLEU")
-    assert (status, err) == (0, note)
-    assert geval("-t", "dev-0", "-a", "BLEU", "-a", "SacreBLEU", "-T", "minimalistic")[1].split()[3] == out.split()[3]
-
-
-def test_a_line_that_a_tokenizer_broke(said, geval):
-    """GEval 1.42.2 breaks it too: the slash of BIO's normalised forms is a token of 13a."""
-    for name in ("expected", "out"):
-        (said / f"dev-0/{name}.tsv").write_text("B-person/Maria O\n")
-    status, _, err = geval("-t", "dev-0", "-a", "BIO-F1")
-    assert status == 1
-    assert "(the line is shown as the flags `--tokenizer 13a` left it)" in err
-
-
 @pytest.mark.slow
 def test_threads_change_nothing(challenge, geval):
-    """Of several blocks, whose lines are long since tokens take time."""
     long = "long" * 250
     lines = "".join(f"word{n % 7} {long}{n % 5} the end\n" for n in range(2500))
     assert len(lines) > BLOCK_BYTES

@@ -76,42 +76,6 @@ def test_a_set_without_an_input(challenge):
     assert items(challenge, "train") == [Item(1, {}, "after"), Item(2, {}, r"same\n")]
 
 
-def test_files_that_config_names_and_columns_without_a_header(challenge):
-    (challenge / "config.txt").write_text("--metric LogLossHashed\n")
-    assert items(challenge, "dev-0") == [Item(1, {"1": "1886", "2": "a"}, "b")]
-    (challenge / "config.txt").write_text("-m LogLossHashed -e answers.tsv -i inputs.tsv\n")
-    (challenge / "dev-0/answers.tsv").write_text("c\n")
-    (challenge / "dev-0/inputs.tsv").write_text("text\n")
-    assert items(challenge, "dev-0") == [Item(1, {"1": "text"}, "c")]
-
-
-def test_the_lines_are_counted_once(challenge):
-    assert [len(Challenge.open(challenge)[name]) for name in ("train", "dev-0", "test-A")] == [2, 1, 4]
-    data = Challenge.open(challenge)["train"]
-    assert len(data) == 2
-    (challenge / "train/expected.tsv").write_text("")
-    assert len(data) == 2
-
-
-def test_outputs_are_those_that_are_there_now(challenge):
-    data = Challenge.open(challenge)["dev-0"]
-    assert [output.parameters for output in data.outputs] == [{"model": "2"}, {"model": "10"}]
-    (challenge / "dev-0/out.tsv").write_text(":1\n")
-    assert [output.name for output in data.outputs] == ["out-model=2.tsv", "out-model=10.tsv", "out.tsv"]
-    assert Challenge.open(challenge)["train"].outputs == ()
-    (challenge / "dev-0").rename(challenge / "dev-9")
-    assert data.outputs == ()
-
-
-def test_another_folder_is_a_set_too(challenge):
-    data = Challenge.open(challenge)["outputs"]
-    assert [output.name for output in data.outputs] == ["out.tsv"]
-    for read in (len, list):
-        with pytest.raises(MissingFileError) as caught:
-            read(data)
-        assert str(caught.value) == f"No file with the input or the expected results: `{challenge}/outputs`"
-
-
 # A table
 
 
@@ -124,18 +88,6 @@ def test_to_frame(challenge):
         "expected": ["after", r"same\n"],
     }
     assert list(Challenge.open(challenge)["train"].to_frame(unescape=True)["Left"]) == ["On\nand", "of the"]
-
-
-def test_to_frame_of_lines_with_fewer_and_more_columns(challenge):
-    frame = Challenge.open(challenge)["test-A"].to_frame()
-    assert frame.astype(object).where(frame.notna(), None).to_dict("list") == {
-        "line": [1, 2, 3, 4],
-        "Year": ["1887", "1888", "", "1889"],
-        "Left": ["c", None, None, "d"],
-        "3": [None, None, None, "e"],
-        "4": [None, None, None, "f"],
-        "expected": [None] * 4,
-    }
 
 
 def test_to_frame_of_columns_called_like_others(challenge):
@@ -152,8 +104,6 @@ def test_to_frame_of_columns_called_like_others(challenge):
 COUNTS = {
     "fewer inputs": ("1\n", "a\nb\nc\n", "few", 1, 3),
     "more inputs": ("1\n2\n3\n4\n", "a\nb\n", "many", 4, 2),
-    "no inputs": ("", "a\n", "few", 0, 1),
-    "no answers": ("1\n2\n", "", "many", 2, 0),
 }
 
 

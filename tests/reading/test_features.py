@@ -1,11 +1,6 @@
 """Features of items: their tokens, shapes and fields, how they are named, and how items are filtered by them."""
 
-import re
-import unicodedata
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from geval_py.errors import UsageError
 from geval_py.reading.features import (
@@ -19,27 +14,15 @@ from geval_py.reading.features import (
     feature_words,
     parse_feature,
     parse_filter,
-    split_tokens,
     word_shape,
 )
 from geval_py.reading.items import ScoredItem
 
-PROPERTY = settings(deadline=None, derandomize=True)
 HEADER = ("FileId", "Year", "LeftContext")
 
 
 def column(index, name=""):
     return Field(2, name, index) if name else Field(3 + index, str(index + 1), index)
-
-
-# Tokens
-
-
-@PROPERTY
-@given(st.text(st.sampled_from("ab :\t\u00a0\x0b++~.")))
-def test_tokens_are_split_at_space_tab_and_colon(text):
-    """Tokens split at space, TAB and colon."""
-    assert split_tokens(text) == [token for token in re.split("[ \t:]", text) if token]
 
 
 # Shapes
@@ -56,7 +39,6 @@ SHAPES = {
 
 @pytest.mark.parametrize(("token", "shape"), SHAPES.items(), ids=map(repr, SHAPES))
 def test_word_shapes(token, shape):
-    """``A``, ``a``, ``9``, space, ``(`` bracket, ``.`` other punctuation, ``#`` else."""
     assert word_shape(token) == "SHAPE:" + shape
 
 
@@ -79,49 +61,22 @@ def test_features_are_described_to_people(name):
     assert feature_words(name) == WORDS[name]
 
 
-@PROPERTY
-@given(st.characters(exclude_categories=["Cs"]))
-def test_the_shape_of_a_character_is_its_class(character):
-    """``A``, ``a``, ``9``, space, ``(`` bracket, ``.`` other punctuation, ``#`` else."""
-    kind = unicodedata.category(character)
-    if character in "0123456789":
-        want = "9"
-    elif kind in ("Lu", "Lt"):
-        want = "A"
-    elif kind == "Ll":
-        want = "a"
-    elif kind == "Zs" or character in "\t\n\v\f\r":
-        want = " "
-    elif kind in ("Ps", "Pe"):
-        want = "("
-    elif kind[0] == "P":
-        want = "."
-    else:
-        want = "#"
-    assert word_shape(character) == f"SHAPE:{want}"
-    assert word_shape(character * 2) == f"SHAPE:{want}{want if want == '9' else '+'}"
-
-
 # Kinds of features of a text
 
 KINDS = {
     "tokens": ({}, "b a b", (["b", "a"], [])),
     "shapes": ({"word_shapes": True}, "Ab b Cd 12", (["Ab", "b", "Cd", "12"], ["SHAPE:Aa", "SHAPE:a", "SHAPE:99"])),
     "bigrams": ({"bigrams": True}, "a b a c", (["a", "b", "c"], [], ["a++b", "b++c"], [])),
-    "bigrams of a repeated word": ({"bigrams": True}, "a a", (["a"], [], [], [])),
     "bigrams of shapes": ({"bigrams": True, "word_shapes": True}, "A b C 1", (["A", "b", "C", "1"], ["SHAPE:A",
      "SHAPE:a", "SHAPE:9"], ["A++b", "b++C", "C++1"], ["SHAPE:A++SHAPE:a", "SHAPE:a++SHAPE:9"])),
     "bigrams that are written alike": ({"bigrams": True}, "a b++c d a++b c", (["a", "b++c", "d", "a++b", "c"], [],
      ["a++b++c", "b++c++d", "d++a++b"], [])),
-    "nothing": ({"bigrams": True, "word_shapes": True}, " ", ([], [], [], [])),
     "numbers and pairs": ({"numerical": True, "cartesian": True}, "a", (["a"], [])),
-    "another tokenizer": ({"tokens": str.split}, "a:b  c", (["a:b", "c"], [])),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("options", "text", "features"), KINDS.values(), ids=KINDS)
 def test_features_of_a_text(options, text, features):
-    """Each distinct token; bigrams of neighbours after removing repeats; word shapes, also in bigrams."""
     assert FeatureKinds(**options).of_text(text) == features
 
 
@@ -130,7 +85,6 @@ def test_features_of_a_text(options, text, features):
 COLUMNS = {
     "no header": ((), ["in<1>", "in<2>", "in<3>", "in<4>"]),
     "a header": (HEADER, ["in<FileId>", "in<Year>", "in<LeftContext>", "in<4>"]),
-    "a short header": (("Year",), ["in<Year>", "in<2>", "in<3>", "in<4>"]),
     "a name of two columns": (("Text", "Text", "Year"), ["in<Text>", "in<2>", "in<Year>", "in<4>"]),
     "columns without a name": (("", "", "Year"), ["in<>", "in<2>", "in<Year>", "in<4>"]),
 }
@@ -138,7 +92,6 @@ COLUMNS = {
 
 @pytest.mark.parametrize(("header", "names"), COLUMNS.values(), ids=COLUMNS)
 def test_names_of_columns(header, names):
-    """Each input column: its header name, or its number from 1 without a header; those beyond it are numbered."""
     assert [str(Fields(header).column(index)) for index in range(4)] == names
 
 
@@ -164,7 +117,6 @@ ORDERS = {
 
 @pytest.mark.parametrize(("header", "names"), ORDERS.values(), ids=ORDERS)
 def test_the_order_of_fields(header, names):
-    """Exp, out, then in by column (with a header, name), then those beyond it, by number."""
     found = [Fields(header).find(name[3:-1]) for name in names[2:]]
     assert [str(field) for field in sorted([*reversed(found), OUTPUT, EXPECTED])] == names
 
@@ -173,18 +125,15 @@ def test_the_order_of_fields(header, names):
 
 NAMED = {
     "exp:the": (EXPECTED, "the"), "out:the": (OUTPUT, "the"), "exp:": (EXPECTED, ""),
-    "exp:ka:lo": (EXPECTED, "ka:lo"), "exp:New++York": (EXPECTED, "New++York"),
-    "exp:SHAPE:Aa+": (EXPECTED, "SHAPE:Aa+"), "in<Year>:1601": (column(1, "Year"), "1601"),
+    "exp:ka:lo": (EXPECTED, "ka:lo"), "in<Year>:1601": (column(1, "Year"), "1601"),
     "in[Year]:1601": (column(1, "Year"), "1601"), "in[2]:1601": (column(1, "Year"), "1601"),
     "in<FileId>:a": (column(0, "FileId"), "a"), "in<1>:a": (column(0, "FileId"), "a"),
-    "in<2>:1601": (column(1, "Year"), "1601"), "in<7>:a": (column(6), "a"),
     "in<Year>:a>:b": (column(1, "Year"), "a>:b"), "in<LeftContext>:a\nb": (column(2, "LeftContext"), "a\nb"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "found"), NAMED.items(), ids=map(repr, NAMED))
 def test_parse_feature(name, found):
-    """Its header name, or its number; the number always works in a filter."""
     assert parse_feature(name, Fields(HEADER)) == Feature(name, *found)
 
 
@@ -206,24 +155,16 @@ KINDS_OF_FEATURE = (
 THE_COLUMNS = "the columns are FileId, Year, LeftContext"
 BROKEN = {
     "": f"Unknown feature `'{KINDS_OF_FEATURE}",
-    "the": f"Unknown feature `the'{KINDS_OF_FEATURE}",
     "expected:the": f"Unknown feature `expected:the'{KINDS_OF_FEATURE}",
     "EXP:the": f"Unknown feature `EXP:the'{KINDS_OF_FEATURE}",
-    "exp": f"Unknown feature `exp'{KINDS_OF_FEATURE}",
-    " exp:the": f"Unknown feature ` exp:the'{KINDS_OF_FEATURE}",
     "in:the": f"Unknown feature `in:the'{KINDS_OF_FEATURE}",
-    "in<Year>1601": f"Unknown feature `in<Year>1601'{KINDS_OF_FEATURE}",
     "x\x1b[31m": f"Unknown feature `x\\x1b[31m'{KINDS_OF_FEATURE}",
     "in<Yaer>:1": f"Unknown column `Yaer' in the feature `in<Yaer>:1'\n  did you mean in<Year>? {THE_COLUMNS}",
     "in<year>:1": f"Unknown column `year' in the feature `in<year>:1'\n  did you mean in<Year>? {THE_COLUMNS}",
-    "in<YEAR>:1": f"Unknown column `YEAR' in the feature `in<YEAR>:1'\n  did you mean in<Year>? {THE_COLUMNS}",
     "in<Place>:1": f"Unknown column `Place' in the feature `in<Place>:1'\n  {THE_COLUMNS}",
     "in<>:1": f"Unknown column `' in the feature `in<>:1'\n  {THE_COLUMNS}",
-    "in<0>:1": f"Unknown column `0' in the feature `in<0>:1'\n  {THE_COLUMNS}",
     "in<01>:1": f"Unknown column `01' in the feature `in<01>:1'\n  {THE_COLUMNS}",
-    "in<-1>:1": f"Unknown column `-1' in the feature `in<-1>:1'\n  {THE_COLUMNS}",
     "in<٢>:1": f"Unknown column `٢' in the feature `in<٢>:1'\n  {THE_COLUMNS}",
-    "in<1\n>:1": f"Unknown column `1\\n' in the feature `in<1\\n>:1'\n  {THE_COLUMNS}",
     "in<9999999999>:1": f"Unknown column `9999999999' in the feature `in<9999999999>:1'\n  {THE_COLUMNS}",
 }
 
@@ -260,32 +201,21 @@ SELECTED = {
     "the expected word": (["exp:the"], FeatureKinds(), True),
     "not the output": (["exp:a"], FeatureKinds(), False),
     "a word of the output": (["out:a"], FeatureKinds(), True),
-    "a number of the output": (["out:0.25"], FeatureKinds(), True),
     "not a part of a word": (["out:Th"], FeatureKinds(), False),
-    "not another case": (["out:the"], FeatureKinds(), False),
     "a column by its name": (["in<Year>:1601"], FeatureKinds(), True),
     "a column by its number": (["in<2>:1601"], FeatureKinds(), True),
     "not another column": (["in<1>:1601"], FeatureKinds(), False),
     "no such column": (["in<4>:1601"], FeatureKinds(), False),
-    "no empty word": (["exp:"], FeatureKinds(), False),
     "both": (["exp:the", "in<Year>:1601"], FeatureKinds(), True),
     "the first only": (["exp:the", "in<Year>:1602"], FeatureKinds(), False),
-    "the second only": (["exp:a", "in<Year>:1601"], FeatureKinds(), False),
-    "a shape by its name": (["exp:SHAPE:a+"], FeatureKinds(), True),
     "a shape": (["exp:SHAPE:a+"], BY_SHAPE, True),
-    "a shape of another word": (["exp:SHAPE:a"], BY_SHAPE, False),
-    "a bigram by its name": (["in<3>:New++York"], FeatureKinds(), True),
     "a bigram": (["in<3>:New++York"], BY_BIGRAM, True),
     "a bigram, the other way round": (["in<3>:York++New"], BY_BIGRAM, False),
     "a word like a bigram": (["in<3>:a++b"], FeatureKinds(), True),
     "a length": (["in<3>:=#13"], BY_NUMBER, True),
-    "a length in other words": (["in<3>:=#013"], BY_NUMBER, False),
-    "nothing": ([], FeatureKinds(), True),
     "a number": (["in<Year>:=1601.0"], BY_NUMBER, True),
-    "a whole number": (["in<Year>:=1601"], BY_NUMBER, True),
     "a number in brackets": (["in<Year>:=(1601)"], BY_NUMBER, False),
     "the value of a word": (["exp:=3"], BY_NUMBER, False),
-    "a word where numbers count": (["in<Year>:1601"], BY_NUMBER, True),
     "a length, not asked for": (["in<3>:=#13"], FeatureKinds(), False),
     "a number, not asked for": (["in<Year>:=1601.0"], FeatureKinds(), False),
     "a pair": (["exp:the~~out:a"], FeatureKinds(cartesian=True), True),
@@ -301,12 +231,6 @@ def test_filters(names, kinds, selected):
     assert parse_filter(names, Fields(HEADER), kinds).selects(ITEM) is selected
 
 
-def test_both_halves_of_a_pair_are_features():
-    with pytest.raises(UsageError) as caught:
-        parse_filter(["exp:a~~b"], Fields(), FeatureKinds(cartesian=True))
-    assert str(caught.value) == f"Unknown feature `b'{KINDS_OF_FEATURE}"
-
-
 ITEMS = [
     ScoredItem("f-1\t1601\tx", "colour", "a:1"),
     ScoredItem("f-2\t1702\ty", "color", "The:1"),
@@ -314,18 +238,14 @@ ITEMS = [
     ScoredItem("f\x1b", "", ""),
 ]
 NOTHING = {
-    "nothing near": (["exp:zebra"], FeatureKinds(), "feature `exp:zebra'"),
-    "something near": (["exp:colours"], FeatureKinds(), "feature `exp:colours'\n  did you mean exp:colour?"),
     "another case": (["exp:COLOR"], FeatureKinds(), "feature `exp:COLOR'\n  did you mean exp:color?"),
     "another case comes before what is nearer": (["out:THe"], FeatureKinds(),
      "feature `out:THe'\n  did you mean out:The?"),
     "the first of another case": (["out:tHe"], FeatureKinds(), "feature `out:tHe'\n  did you mean out:The?"),
     "a column by its name": (["in<Year>:1701"], FeatureKinds(),
      "feature `in<Year>:1701'\n  did you mean in<Year>:1702?"),
-    "a column by its number": (["in<2>:17022"], FeatureKinds(), "feature `in<2>:17022'\n  did you mean in<2>:1702?"),
     "not of another field": (["out:colour"], FeatureKinds(), "feature `out:colour'"),
     "no such column": (["in<9>:a"], FeatureKinds(), "feature `in<9>:a'"),
-    "no word": (["exp:"], FeatureKinds(), "feature `exp:'"),
     "what is not safe to show": (["in<1>:F\x1b"], FeatureKinds(), r"feature `in<1>:F\x1b'""\n"r"  did you mean in<1>:f\x1b?"),
     "a shape": (["exp:SHAPE:A+"], BY_SHAPE, "feature `exp:SHAPE:A+'\n  did you mean exp:SHAPE:a+?"),
     "several": (["exp:colours", "out:b"], FeatureKinds(), "features `exp:colours' and `out:b' together"),

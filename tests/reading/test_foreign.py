@@ -80,11 +80,6 @@ FOREIGN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "what"), FOREIGN, ids=range(len(FOREIGN)))
-def test_foreign_content(data, what):
-    assert foreign_content(data[:512]) == what
-
-
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".zst": zstd.compress}
 
 

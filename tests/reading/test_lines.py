@@ -126,12 +126,10 @@ def test_what_a_file_is_is_decided_by_its_first_bytes_not_by_its_name(kind, name
 
 
 HEADS = {
-    "nothing": (b"", None), "text": (b"the:0.5 :0.5\n", None), "BZ": (b"BZ", None),
-    "BZ as a word": (b"BZ:0.5 :0.5\n", None), "BZh and a level": (b"BZh9:0.5 :0.5\n", None),
-    "BZh and nearly pi": (b"BZh91AY&SX\n", None), "BZh without a level": (b"BZh01AY&SY", None),
-    "bzip2": (b"BZh91AY&SY...", "bzip2"), "bzip2, level 1": (b"BZh11AY&SY...", "bzip2"),
-    "bzip2 of nothing": (b"BZh9\x17rE8P\x90...", "bzip2"), "gzip": (b"\x1f\x8b\x08...", "gzip"),
-    "gzip, another method": (b"\x1f\x8b\x07...", None), "xz": (b"\xfd7zXZ\0...", "xz"), "xz cut": (b"\xfd7zXZ", None),
+    "nothing": (b"", None), "text": (b"the:0.5 :0.5\n", None), "BZ as a word": (b"BZ:0.5 :0.5\n", None),
+    "BZh and a level": (b"BZh9:0.5 :0.5\n", None), "BZh and nearly pi": (b"BZh91AY&SX\n", None),
+    "bzip2": (b"BZh91AY&SY...", "bzip2"), "bzip2 of nothing": (b"BZh9\x17rE8P\x90...", "bzip2"),
+    "gzip": (b"\x1f\x8b\x08...", "gzip"), "xz": (b"\xfd7zXZ\0...", "xz"), "xz cut": (b"\xfd7zXZ", None),
     "zstd": (b"\x28\xb5\x2f\xfd...", "zstd"), "zstd, first skippable": (b"\x50\x2a\x4d\x18...", "zstd"),
     "zstd, last skippable": (b"\x5f\x2a\x4d\x18...", "zstd"),
     "zstd, after the last skippable": (b"\x60\x2a\x4d\x18...", None),
@@ -140,7 +138,6 @@ HEADS = {
 
 @pytest.mark.parametrize(("head", "name"), HEADS.values(), ids=HEADS)
 def test_magic_numbers(head, name):
-    """By the full magic numbers; text may begin with "BZ"."""
     found = compression_of(head)
     assert (found and found.name) == name
 
@@ -152,8 +149,6 @@ MEMBERS = {
     "gzip, an empty member between": (lambda a, b: gzip.compress(a) + gzip.compress(b"") + gzip.compress(b)),
     "gzip, zeros between": (lambda a, b: gzip.compress(a) + bytes(7) + gzip.compress(b)),
     "gzip, zeros after": (lambda a, b: gzip.compress(a + b) + bytes(512)),
-    "gzip, many zeros after": (lambda a, b: gzip.compress(a + b) + bytes(600_000)),
-    "two xz streams": (lambda a, b: lzma.compress(a) + lzma.compress(b)),
     "xz, padding between": (lambda a, b: lzma.compress(a) + bytes(8) + lzma.compress(b)),
     "xz, padding after": (lambda a, b: lzma.compress(a) + lzma.compress(b) + bytes(4)),
     "two bzip2 streams": (lambda a, b: bz2.compress(a) + bz2.compress(b, 1)),
@@ -161,7 +156,6 @@ MEMBERS = {
     "two zstd frames": (lambda a, b: zstd.compress(a) + zstd.compress(b)),
     "zstd, a skippable frame first": (lambda a, b: SKIPPABLE_FRAME + zstd.compress(a + b)),
     "zstd, a skippable frame between": (lambda a, b: zstd.compress(a) + SKIPPABLE_FRAME + zstd.compress(b)),
-    "zstd, a skippable frame after": (lambda a, b: zstd.compress(a + b) + SKIPPABLE_FRAME),
     "a line in two members": (lambda a, b: gzip.compress(a + b[:5]) + gzip.compress(b[5:])),
 }
 
@@ -191,29 +185,18 @@ def test_a_file_without_a_line(data, stored):
 
 @each_compression
 def test_a_file_cut_anywhere_is_corrupt(kind, stored):
-    """A truncated or corrupt file is an error (GEval 1.42.2 scores a truncated .gz in silence)."""
+    """GEval 1.42.2 scores a truncated .gz in silence."""
     whole = COMPRESS[kind](OTHER_TEXT)
     for length in range(MAGIC_LENGTH[kind], len(whole)):
         path = stored(whole[:length])
         assert str(refused(path)) == (f"Corrupt {kind} file `{path}`: it ends before its end mark{WRITE_IT_AGAIN}")
 
 
-CUT = {kind: 2 * compress(TEXT) for kind, compress in COMPRESS.items()}
-CUT["skippable frame"] = zstd.compress(TEXT) + SKIPPABLE_FRAME
-
-
-@pytest.mark.parametrize("whole", CUT.values(), ids=CUT)
-def test_a_cut_second_member_is_corrupt(whole, stored):
-    assert refused(stored(whole[:-1])).reason == "it ends before its end mark"
-
-
 DAMAGE = {  # where a byte is changed: from the end
-    "gzip data": ("gzip", -3000, "Error -3 while decompressing data: "),
     "gzip checksum": ("gzip", -8, "Error -3 while decompressing data: incorrect data check"),
     "gzip length": ("gzip", -1, "Error -3 while decompressing data: incorrect length check"),
     "xz data": ("xz", -3000, "Corrupt input data"),
     "xz end mark": ("xz", -1, "Corrupt input data"),
-    "bzip2 data": ("bzip2", -3000, "Invalid data stream"),
     "bzip2 checksum": ("bzip2", -2, "Invalid data stream"),
     "zstd data": ("zstd", -3000, "Unable to decompress Zstandard data: "),
     "zstd checksum": ("zstd", -1, "Unable to decompress Zstandard data: Restored data doesn't match checksum"),
@@ -231,13 +214,10 @@ def test_a_damaged_file_is_corrupt(kind, place, reason, stored):
 
 
 FOLLOWING = {
-    "a letter": (tuple(COMPRESS), b"x"),
     "text": (tuple(COMPRESS), b"the:0.5 :0.5\n"),
-    "a cut magic number": (("xz", "bzip2"), b"\xfd7zXBZh91"),
     "zeros": (("bzip2", "zstd"), bytes(8)),
     "zeros, then text": (("gzip", "xz"), bytes(8) + b"x"),
     "another compression": (("gzip", "xz", "bzip2"), zstd.compress(TEXT)),
-    "gzip": (("zstd", "xz", "bzip2"), gzip.compress(TEXT)),
 }
 
 
@@ -312,35 +292,13 @@ def test_standard_input(data, standard_input):
     assert not stream.closed
 
 
-TRICKLES = {"empty": b"", "a": b"a", "two": b"a:1\nb:1", "longer": OTHER_TEXT}
-
-
-@pytest.mark.parametrize("data", [*TRICKLES.values(), *(compress(OTHER_TEXT) for compress in COMPRESS.values())], ids=[*TRICKLES, *COMPRESS])  # fmt: skip
-def test_a_pipe_that_gives_one_byte_at_a_time(data, tmp_path):
-    path = str(tmp_path / "pipe")
-    os.mkfifo(path)
-
-    def write():
-        with open(path, "wb", buffering=0) as pipe:
-            pipe.writelines(bytes([byte]) for byte in data)
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    with LineReader(path) as reader:
-        text = OTHER_TEXT if compression_of(data) else data + b"\n" * (data[-1:] not in b"\n")
-        assert b"".join(iter(reader.block, b"")) == text
-        assert reader.size == len(data)
-    writer.join()
-
-
 @pytest.mark.parametrize(
     "data", [b"", b"a:1\n", TEXT, bz2.compress(TEXT)], ids=["at once", "soon", "later", "inside bzip2"]
 )
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [(OSError(errno.EIO, "Input/output error"), "Input/output error"), (TimeoutError("timed out"), "timed out")],
-    ids=["with a number", "without"],
-)
+@pytest.mark.parametrize(("error", "reason"), [
+    (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+    (TimeoutError("timed out"), "timed out"),
+], ids=["with a number", "without"])  # fmt: skip
 def test_a_read_that_fails_names_the_source(data, error, reason, standard_input):
     standard_input(Trickle(data, error))
     assert str(refused("-")) == f"Cannot read standard input: {reason}"
@@ -365,33 +323,6 @@ def test_what_cannot_be_opened(name, reason, tmp_path):
     assert str(refused(path)) == f"Cannot read `{visible(path)}`: {reason}"
 
 
-def test_a_file_without_permission(monkeypatch):
-    """Simulated: the tests may run as a user to whom everything is permitted."""
-
-    def no_permission(path, *arguments, **keywords):
-        raise PermissionError(errno.EACCES, "Permission denied", path)
-
-    monkeypatch.setattr(files, "open", no_permission, raising=False)
-    assert str(refused("out.tsv")) == "Cannot read `out.tsv`: Permission denied"
-
-
-@pytest.mark.parametrize(
-    "data",
-    [gzip.compress(TEXT)[:20], gzip.compress(TEXT * 100)[:-1], bz2.compress(TEXT) + b"x"],
-    ids=["found at once", "found later", "after the end mark"],
-)
-def test_a_file_that_is_refused_is_closed(data, stored, monkeypatch):
-    opened = []
-
-    def open_and_note(*arguments, **keywords):
-        opened.append(open(*arguments, **keywords))
-        return opened[-1]
-
-    monkeypatch.setattr(files, "open", open_and_note, raising=False)
-    refused(stored(data))
-    assert [file.closed for file in opened] == [True]
-
-
 # Web addresses
 
 
@@ -411,16 +342,13 @@ def answer(body, *headers, status="200 OK"):
 ANSWERS = {
     "/fine": [answer(OTHER_TEXT, f"Content-Length: {len(OTHER_TEXT)}")],
     "/no-length": [answer(OTHER_TEXT)],
-    "/length-is-no-number": [answer(OTHER_TEXT, "Content-Length: many")],
     "/gzip": [answer(gzip.compress(OTHER_TEXT))],
     "/byte-order-mark": [answer(BOM + OTHER_TEXT)],
     "/chunks": [answer(b"%x\r\n" % len(OTHER_TEXT), "Transfer-Encoding: chunked"), OTHER_TEXT, b"\r\n0\r\n\r\n"],
     "/redirected": [answer(b"", "Location: /fine", "Content-Length: 0", status="302 Found")],
     "/empty": [answer(b"", "Content-Length: 0")],
     "/missing": [answer(b"gone", "Content-Length: 4", status="404 Not Found")],
-    "/broken": [answer(b"oops", "Content-Length: 4", status="500 Internal Server Error")],
     "/short": [answer(OTHER_TEXT, f"Content-Length: {len(OTHER_TEXT) + 1}")],
-    "/short-and-long": [answer(TEXT, f"Content-Length: {len(TEXT) + 1}")],
     "/short-gzip": [answer(gzip.compress(TEXT)[:-1])],
     "/chunk-cut": [answer(b"ff\r\nthe:0.5", "Transfer-Encoding: chunked")],
     "/chunks-without-end": [answer(b"6\r\nthe:1\n\r\n", "Transfer-Encoding: chunked")],
@@ -428,7 +356,6 @@ ANSWERS = {
     "/nothing": [],
     "/late": [WAIT],
     "/late-body": [answer(b""), WAIT],
-    "/late-end": [answer(OTHER_TEXT), WAIT],
     "/to-a-file": [answer(b"", "Location: file:///etc/passwd", "Content-Length: 0", status="302 Found")],
 }
 
@@ -465,9 +392,7 @@ def web(server, monkeypatch):
     return server
 
 
-@pytest.mark.parametrize(
-    "name", ["/fine", "/no-length", "/length-is-no-number", "/gzip", "/byte-order-mark", "/chunks", "/redirected"]
-)
+@pytest.mark.parametrize("name", ["/fine", "/no-length", "/gzip", "/byte-order-mark", "/chunks", "/redirected"])
 def test_an_address_is_fetched(name, web):
     with LineReader(web + name) as reader:
         assert reader.block() == OTHER_TEXT
@@ -476,13 +401,10 @@ def test_an_address_is_fetched(name, web):
 
 REFUSED = {
     "/missing": "the server answered 404 Not Found",
-    "/broken": "the server answered 500 Internal Server Error",
     "/short": f"the answer ended after {len(OTHER_TEXT)} of {len(OTHER_TEXT) + 1} bytes",
-    "/short-and-long": f"the answer ended after {len(TEXT)} of {len(TEXT) + 1} bytes",
     "/nothing": "Remote end closed connection without response",
     "/late": "timed out",
     "/late-body": "timed out",
-    "/late-end": "timed out",
     "/to-a-file": "the server answered 302 Found - Redirection to url 'file:///etc/passwd' is not allowed",
 }
 
@@ -531,37 +453,27 @@ DECODED = {
     "a zero byte": (b"a\0b\n", ["a\0b"]),
     "undecodable": (b"k\xff\xfea\n\x80\n", ["k\ufffd\ufffda", "\ufffd"]),
     "a cut character at a line end": (b"\xe2\x82\nx\n", ["\ufffd", "x"]),
-    "a cut character before another": (b"\xe2\x82\xc3\xa9\n", ["\ufffdé"]),
     "a surrogate": (b"\xed\xa0\x80\n", ["\ufffd\ufffd\ufffd"]),
-    "overlong": (b"\xc0\x80\n", ["\ufffd\ufffd"]),
     "a byte order mark inside": (b"a\n" + BOM + b"b\n", ["a", "\ufeffb"]),
 }
 
 
 @pytest.mark.parametrize(("block", "lines"), DECODED.values(), ids=DECODED)
 def test_decode_lines(block, lines, stored):
-    """Every CR is dropped; a missing final line end is no problem; undecodable bytes become U+FFFD."""
     assert decode_lines(block) == list(read_lines(stored(block))) == lines
 
 
 HEADERS = {
     "skipped": (b"Word\nthe\n", "Word", ["the"]),
-    "with more columns": (b"FileId\tYear\nPsa-5\t1605\n", "FileId", ["Psa-5\t1605"]),
-    "another first name": (b"Year\tFileId\n", "FileId", ["Year\tFileId"]),
     "not asked for": (b"Word\nthe\n", None, ["Word", "the"]),
     "not there": (b"the\nof\n", "Word", ["the", "of"]),
     "only a part": (b"Words\n", "Word", ["Words"]),
-    "another case": (b"word\n", "Word", ["word"]),
-    "a space after": (b"Word \n", "Word", ["Word "]),
     "once": (b"Word\nWord\n", "Word", ["Word"]),
     "in the second line": (b"the\nWord\n", "Word", ["the", "Word"]),
     "with a carriage return": (b"Word\r\nthe\r\n", "Word", ["the"]),
     "with a byte order mark": (BOM + b"Word\nthe\n", "Word", ["the"]),
     "with both": (BOM + b"FileId\tYear\r\nPsa-5\t1605\r\n", "FileId", ["Psa-5\t1605"]),
     "alone": (b"Word\n", "Word", []),
-    "alone, without a line end": (b"Word", "Word", []),
-    "in another script": ("słowo\nkot\n".encode(), "słowo", ["kot"]),
-    "a blank line after": (b"Word\n\nthe\n", "Word", ["", "the"]),
     "without a name": (b"\tYear\n\t1605\n", "", ["\t1605"]),
 }
 
@@ -569,7 +481,6 @@ HEADERS = {
 @pytest.mark.parametrize(("data", "header", "lines"), HEADERS.values(), ids=HEADERS)
 @pytest.mark.parametrize("kind", [None, "gzip"])
 def test_a_data_file_whose_first_field_equals_the_headers_first_name(kind, data, header, lines, stored):
-    """It has a header line, which is skipped; line numbers start after it."""
     path = stored(COMPRESS[kind](data) if kind else data)
     assert list(read_lines(path, header=header)) == lines
     with LineReader(path, header=header) as reader:
@@ -580,9 +491,7 @@ MARKS = {
     "none": (b"a:1\n", False, b"a:1\n"),
     "one": (BOM + b"a:1\n", True, b"a:1\n"),
     "two": (BOM + BOM + b"a:1\n", True, BOM + b"a:1\n"),
-    "a part of one": (BOM[:2] + b"a:1\n", False, BOM[:2] + b"a:1\n"),
     "in the second line": (b"a:1\n" + BOM + b"b:1\n", False, b"a:1\n" + BOM + b"b:1\n"),
-    "before a blank line": (BOM + b"\na:1\n", True, b"\na:1\n"),
 }
 
 
@@ -615,7 +524,6 @@ def with_line_ends(data):
 @PROPERTY
 @given(data=DATA, sizes=st.lists(st.integers(1, 60), max_size=30), kind=COMPRESSED)
 def test_blocks_are_whole_lines_and_together_the_text(data, sizes, kind, folder):
-    """Blocks of whole lines, each line ended by LF, of about a size: more if a line is longer."""
     path = folder / "out.tsv"
     path.write_bytes(COMPRESS[kind](data) if kind else data)
     text = with_line_ends(data)
@@ -634,17 +542,6 @@ def test_blocks_are_whole_lines_and_together_the_text(data, sizes, kind, folder)
     assert sha256_of(File(str(path))) == hashlib.sha256(data).hexdigest()
 
 
-@pytest.mark.parametrize("size", [1, 1000, 1 << 21])
-@pytest.mark.parametrize("kind", [None, *COMPRESS])
-def test_lines_of_a_megabyte(kind, size, stored):
-    text = b"".join(bytes([letter]) * 1_000_000 + b"\n" for letter in b"abc") + b"d"
-    path = stored(COMPRESS[kind](text) if kind else text)
-    with LineReader(path) as reader:
-        blocks = list(iter(lambda: reader.block(size), b""))
-        assert all(block.endswith(b"\n") for block in blocks)
-        assert b"".join(blocks) == text + b"\n"
-
-
 @pytest.mark.parametrize("kind", [None, *COMPRESS])
 def test_size_and_position_are_of_the_stored_bytes(kind, stored):
     path = stored(COMPRESS[kind](TEXT) if kind else TEXT)
@@ -659,7 +556,6 @@ def test_size_and_position_are_of_the_stored_bytes(kind, stored):
 
 @pytest.mark.parametrize("address", ["HTTPS://example.org//runs/../expected.jsonl?key=1", "s3://runs/expected.jsonl"])
 def test_an_address_is_absolute(address, tmp_path, monkeypatch):
-    """It stays as it is, and in no folder."""
     monkeypatch.chdir(tmp_path)
     assert absolute(address) == join("dev-0", address) == address
     for path in ("runs/out.jsonl", "http:runs/out.jsonl"):
@@ -692,7 +588,6 @@ def read_ranges(reader, size):
 @example(data=b"a" * 50, size=1, first=0)
 @example(data=b"a\n\r\r", size=2, first=0)
 def test_ranges_have_the_lines_that_are_left(data, size, first, tmp_path_factory):
-    """The same lines as the reader's, in order, each in the range that it starts in; and all bytes that are stored."""
     if compression_of(data):
         return
     path = tmp_path_factory.getbasetemp() / "out.tsv"
@@ -726,6 +621,8 @@ def test_a_long_line_is_read_once(stored, monkeypatch):
     with LineReader(path) as reader, pytest.raises(TooLargeError) as caught:
         read_ranges(reader, 2)
     assert str(caught.value) == f"Too large: `{path}` has a line of more than 100000 bytes"
+    with LineReader(path) as reader, pytest.raises(TooLargeError, match="has a line of more than 100000 bytes"):
+        b"".join(iter(lambda: reader.block(1), b""))
 
 
 def test_a_file_that_shrinks(stored):
@@ -751,7 +648,6 @@ ALIKE = st.tuples(st.sampled_from([b"\n", b"a\n", b"ab cd\n", b"x" * 300 + b"\n"
 @OFTEN
 @given(pieces=st.lists(ALIKE, max_size=6), skipped=st.integers(0, 400), lines=st.integers(1, 200))
 def test_the_end_of_so_many_lines(pieces, skipped, lines):
-    """Lines may be as long as each other, or not at all."""
     data = b"".join(piece * count for piece, count in pieces)
     start = min(skipped, len(data))
     rest = data[start:].splitlines(keepends=True)[:lines]

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py.cli import parse
-from geval_py.cli.commands import parser_of
-from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
+from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import (
     IGNORED,
@@ -23,9 +22,6 @@ from geval_py.reading.config import (
 )
 
 PROPERTY = settings(deadline=None, derandomize=True)
-THE_FLAGS = (
-    "\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"
-)
 SEE_HELP = "\n  geval --help shows the options"
 
 
@@ -68,41 +64,26 @@ def refused(*words):
 
 GIVEN = {
     "-t dev-0": {"test_name": "dev-0"},
-    "--test-name=dev-0 --expected-file a --input-file b": {"test_name": "dev-0", "expected_file": "a",
-     "input_file": "b"},
     "-tdev-0 -e a -i b": {"test_name": "dev-0", "expected_file": "a", "input_file": "b"},
     "--out-directory a --expected-directory b": {"out_directory": "a", "expected_directory": "b"},
-    "-o a": {"out_files": ("a",)},
-    "-o -": {"out_files": ("-",)},
     "--out-file http://example.org/a=b --out-file=out-a=1.tsv": {"out_files": ("http://example.org/a=b",
      "out-a=1.tsv")},
     "-m A --metric B -mC": {"metrics": ("A", "B", "C")},
     "-a A --alt-metric B --select-metric A": {"alt_metrics": ("A", "B"), "select_metrics": ("A",)},
     "-m LogLossHashed:N<a>s<b><c>": {"metrics": ("LogLossHashed:N<a>s<b><c>",)},
-    "--vocabulary a": {"vocabulary": "a"},
     "--in-header a --out-header b": {"in_header": "a", "out_header": "b"},
     "-p0 --show-as-percentage": {"precision": 0, "percentage": True},
     "--precision 10 --format json --threads 4": {"precision": 10, "format": "json", "threads": 4},
-    "-%": {"percentage": True},
-    "--format text": {},
-    "--line-by-line --sort": {"line_by_line": True, "sort": True},
-    "-r -l": {"line_by_line": True, "reverse_sort": True},
     "-lsp2": {"line_by_line": True, "sort": True, "precision": 2},
     "-lrtdev-0": {"line_by_line": True, "reverse_sort": True, "test_name": "dev-0"},
     "-%p2": {"percentage": True, "precision": 2},
     "--tokenizer character-by-character": {"tokenizer": "character-by-character"},
     "-jT 13a": {"tokenizer": "13a", "just_tokenize": True},
-    "--just-tokenize": {"just_tokenize": True},
     "-h": {"help": True},
-    "--help": {"help": True},
     "-v": {"version": True},
-    "--version": {"version": True},
     "--list-metrics": {"list_metrics": True},
     # the later one wins
-    "-p 2 --precision 3": {"precision": 3},
     "-o a --out-file b -ot": {"out_files": ("a", "b", "t")},
-    "-%%": {"percentage": True},
-    "-l -l": {"line_by_line": True},
     "--select-metric a --select-metric b": {"select_metrics": ("a", "b")},
 }  # fmt: skip
 
@@ -120,21 +101,12 @@ def test_defaults():
     assert (settings.precision, settings.percentage) == (None, False)
 
 
-def test_the_answers_are_in_the_out_directory_unless_another_is_given():
-    words = ("", "--out-directory a", "--out-directory a --expected-directory b")
-    assert [parse_task(some.split()).directory for some in words] == [".", "a", "b"]
-
-
 UNKNOWN = {
-    "--metrics": "did you mean --metric?", "--metrics=LogLossHashed": "did you mean --metric?",
-    "--outfile": "did you mean --out-file?", "--persision": "did you mean --precision?",
-    "--sort-reverse": "did you mean --reverse-sort?", "--line_by_line": "did you mean --line-by-line?",
-    "--worst-feature": "did you mean --worst-features?", "--test": "did you mean --test-name?",
+    "--metrics": "did you mean --metric?", "--line_by_line": "did you mean --line-by-line?",
+    "--test": "did you mean --test-name?",
     # long options are not abbreviated
-    "--prec": "did you mean --precision?", "--line-by": "did you mean --line-by-line?",
-    "--show-as-percent": "did you mean --show-as-percentage?", "--xyzzy": "geval --help shows the options",
+    "--prec": "did you mean --precision?", "--xyzzy": "geval --help shows the options",
     "-x": "geval --help shows the options", "out.tsv": "did you mean -o out.tsv?",
-    "two words": "geval --help shows the options",
 }  # fmt: skip
 
 
@@ -149,9 +121,6 @@ BROKEN = {
     "no value": (["-t"], f"argument -t/--test-name: expected one argument{SEE_HELP}"),
     "an option for a value": (["-o", "-l"], f"argument -o/--out-file: expected one argument{SEE_HELP}"),
     "precision is a word": (["-p", "two"], f"argument -p/--precision: 'two' is not a whole number{SEE_HELP}"),
-    "precision is negative": (["-p", "-1"], f"argument -p/--precision: '-1' is not a whole number{SEE_HELP}"),
-    "precision is broken": (["-p1.5"], f"argument -p/--precision: '1.5' is not a whole number{SEE_HELP}"),
-    "precision is empty": (["-p", ""], f"argument -p/--precision: '' is not a whole number{SEE_HELP}"),
     "precision is in other digits": (["-p٢"], f"argument -p/--precision: '٢' is not a whole number{SEE_HELP}"),
     "precision is huge": (["-p", "1234567"],
      f"argument -p/--precision: 1234567 digits are too many; a double has less than 1100{SEE_HELP}"),
@@ -162,10 +131,8 @@ BROKEN = {
     "no threads": (["--threads", "0"], f"argument --threads: '0' is not a whole number from 1 to 9999{SEE_HELP}"),
     "a value for a switch": (["--line-by-line=yes"],
      f"argument -l/--line-by-line: ignored explicit argument 'yes'{SEE_HELP}"),
-    "both sorts": (["-lsr"], "--sort shows the worst lines first, --reverse-sort the best: take one"),
     "an unknown tokenizer": (["-T", "minimalist"], "Unknown tokenizer: minimalist\n"
      "  did you mean minimalistic? there are minimalistic, character-by-character, 13a, v14"),
-    "tokens as JSON": (["-j", "--format", "json"], "--just-tokenize has no json format; leave --format out"),
 }  # fmt: skip
 
 
@@ -181,9 +148,7 @@ def test_what_is_refused_is_safe_to_show():
 
 
 SUBMITTING = {
-    "--submit": "--submit", "-S": "--submit", "-lS": "--submit", "--submit --init": "--submit",
-    "--submit --token x": "--submit", "--token=x": "--token", "--gonito-host example.org": "--gonito-host",
-    "--gonito-git-annex-remote x": "--gonito-git-annex-remote",
+    "--submit": "--submit", "-S": "--submit", "--token=x": "--token", "--gonito-host example.org": "--gonito-host",
 }  # fmt: skip
 
 
@@ -245,19 +210,16 @@ def test_a_filter_on_the_input_needs_it():
 
 
 MODE_ERRORS = {
+    "-lsr": "--sort shows the worst lines first, --reverse-sort the best: take one",
+    "--bootstrap 0": "the number of bootstrap samples is at least 1",
     "--validate --init": "--init and --validate are different modes: take one",
     "--validate -l": "--line-by-line and --validate are different modes: take one",
-    "--init --sort": "--sort goes with --line-by-line, --diff, --worst-features or --most-worsening-features",
     "--init --bootstrap 9": "--bootstrap goes with scores",
     "--init --format json": "--init has no json format; leave --format out",
     "--validate C": "Invalid argument `C'\n  did you mean --expected-directory C?",
-    "--init C": "Invalid argument `C'\n  did you mean --expected-directory C?",
     "-l -w": "--line-by-line and --worst-features are different modes: take one",
-    "-jlT13a": "--line-by-line and --just-tokenize are different modes: take one",
     "--filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
-    "-w --filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
     "--sort": "--sort goes with --line-by-line, --diff, --worst-features or --most-worsening-features",
-    "-r": "--reverse-sort goes with --line-by-line, --diff, --worst-features or --most-worsening-features",
     "--bigrams": "--bigrams goes with --worst-features, --most-worsening-features, --line-by-line or --diff",
     "--seed 3": "--seed goes with --bootstrap",
     "-l -B 5": "--bootstrap goes with scores",
@@ -275,12 +237,9 @@ def test_options_that_do_not_go_together(words, message):
 
 
 MEANT = {
-    "comapre -t dev-0": "Invalid argument `comapre'\n  did you mean geval compare?",
     "-t dev-0 out-a.tsv.xz": "Invalid argument `out-a.tsv.xz'\n  did you mean -o out-a.tsv.xz?",
-    "--cross-tabs": "Invalid option `--cross-tabs'\n  geval --help shows the options",
     "-t dev-0 compare": "Invalid argument `compare'\n  did you mean geval compare?",
     "folder": "Invalid argument `folder'\n  did you mean -t folder?",
-    "nothing": "Invalid argument `nothing'\n  geval --help shows the options",
 }
 
 
@@ -295,7 +254,6 @@ def test_what_was_meant(words, message, tmp_path, monkeypatch):
 # config.txt
 
 CONFIG_WORDS = {
-    "empty": ("", []),
     "blank": (" \n\t\n", []),
     "words": ("--metric A --precision 2\n", ["--metric", "A", "--precision", "2"]),
     "lines": ("--metric\nA\r\n\n  -p\t2", ["--metric", "A", "-p", "2"]),
@@ -303,14 +261,10 @@ CONFIG_WORDS = {
     "an escaped backslash escapes nothing": (r"a\\ b", [r"a\\", "b"]),
     "what Haskell takes for no space": ("a\u2028b\x85c\x1cd\u00a0e", ["a\u2028b\x85c\x1cd", "e"]),
     "undecodable bytes": ("-m N<\udcff>", ["-m", "N<\ufffd>"]),
-    "several escaped spaces": (r"a\ \ b\	c", ["a  b\tc"]),
     "an escaped line end": ("a\\\nb c", ["a\nb", "c"]),
-    "an escaped space at the start": (r"\ a", [" a"]),
     "other backslashes": (r"s<\d+><\\>", [r"s<\d+><\\>"]),
     "a backslash at the end": ("a\\", ["a\\"]),
     "no quotes": ('--metric "a b"', ["--metric", '"a', 'b"']),
-    "no comments": ("# a", ["#", "a"]),
-    "other scripts": ("N<żółw>", ["N<żółw>"]),
 }
 
 
@@ -327,9 +281,8 @@ WORD = st.text(st.sampled_from("ab-:<>\\ \t\n\u00a0"), min_size=1).filter(re.com
 @PROPERTY
 @given(st.lists(WORD))
 def test_words_come_back(words):
-    """A backslash before white space keeps it."""
     escaped = ("".join("\\" + c if c.isspace() else c for c in word) for word in words)
-    Path("config.txt").write_bytes("\n".join(escaped).encode())
+    Path("config.txt").write_bytes("".join(f"{word}\n" for word in escaped).encode())
     assert read_config("config.txt") == words
 
 
@@ -342,15 +295,11 @@ def test_no_config_txt():
 
 PRECEDENCE = {
     "only config.txt": ("-m A -p 2", "", {"metrics": ("A",), "precision": 2}),
-    "only the command line": ("", "-m A -p 2", {"metrics": ("A",), "precision": 2}),
     "the command line wins": ("-p 2 -t dev-0", "-p 3", {"precision": 3, "test_name": "dev-0"}),
     "metrics add up": ("-m A --metric B", "-m C", {"metrics": ("A", "B", "C")}),
     "alternative metrics": ("-m A", "-a B", {"metrics": ("A",), "alt_metrics": ("B",)}),
-    "headers": ("--in-header in --out-header out", "", {"in_header": "in", "out_header": "out"}),
     "a switch": ("-%", "-p1", {"percentage": True, "precision": 1}),
-    "a mode": ("--line-by-line", "-s", {"line_by_line": True, "sort": True}),
     "outputs are replaced": ("-o a -o b --metric M", "-o c -m N", {"out_files": ("c",), "metrics": ("M", "N")}),
-    "outputs": ("-o a -o b", "-m N", {"out_files": ("a", "b"), "metrics": ("N",)}),
 }
 
 
@@ -377,7 +326,6 @@ def test_what_shows_something_and_exits_does_not_look_at_config_txt(words, confi
 
 
 def test_what_no_score_depends_on_is_ignored_in_config_txt(config):
-    """GEval 1.42.2 knows them all; none changes a score."""
     config("-m A --gonito-host example.org --token=x --gonito-git-annex-remote y "
            "--plot-graph graph.png --token z -p 2")  # fmt: skip
     task, settings = parse([])
@@ -388,25 +336,14 @@ def test_what_no_score_depends_on_is_ignored_in_config_txt(config):
 BROKEN_CONFIGS = {
     "an unknown option": ("-m A --metrics B", "Invalid option `--metrics'\n  did you mean --metric?"),
     "a stray word": ("# a comment", "Invalid argument `#'\n  geval --help shows the options"),
-    "a file": ("config.txt", "Invalid argument `config.txt'\n  geval --help shows the options"),
     "a value is missing": ("--metric", f"argument -m/--metric: expected one argument{SEE_HELP}"),
-    "a wrong value": ("-p x", f"argument -p/--precision: 'x' is not a whole number{SEE_HELP}"),
-    "flags": ("-m LogLossHashed:z", f"Unknown or broken metric flags: z{THE_FLAGS}"),
     "a tokenizer": ("-T 14a",
      "Unknown tokenizer: 14a\n  did you mean v14? there are minimalistic, character-by-character, 13a, v14"),
-    "a regular expression": ("-m LogLossHashed:lm<(a>", "Unknown or broken metric flags: m<(a>\n"
-     "  in the regular expression of m<(a>: missing ), unterminated subpattern at position 0"),
-    "an alternative's regular expression": ("-a LogLossHashed:s<+><b>", "Unknown or broken metric flags: s<+><b>\n"
-     "  in the regular expression of s<+><b>: nothing to repeat at position 0"),
     "a line end in a flag": ("-m LogLossHashed:s<a><\\\n>",
      "Unknown or broken metric flags: s<a><\\n>\n  there is a line end in s<a><\\n>; lines have none"),
     "init": ("--init", "--init has no place in config.txt"),
-    "validate": ("-m LogLossHashed --validate", "--validate has no place in config.txt"),
     "not available, and ignored": ("--token x --submit", NOT_AVAILABLE[SUBMIT].format(SUBMIT)),
     "an ignored option without its value": ("--token", f"argument --token: expected one argument{SEE_HELP}"),
-    "no resample": ("--bootstrap 0", "the number of bootstrap samples is at least 1"),
-    "help": ("--help", "--help has no place in config.txt"),
-    "version": ("-v", "--version has no place in config.txt"),
     "list of metrics": ("--list-metrics", "--list-metrics has no place in config.txt"),
 }  # fmt: skip
 
@@ -430,51 +367,18 @@ def test_config_task(here):
 # Metrics
 
 
-@pytest.mark.parametrize(
-    ("words", "metrics"),
-    [
-        ("", []),
-        ("-m A", ["A"]),
-        ("-m {A,B}{1,2} -m C", ["A1", "A2", "B1", "B2", "C"]),
-        ("-m A -a B", ["B"]),
-        ("-m A -a {B,C}", ["B", "C"]),
-    ],
-)
+@pytest.mark.parametrize(("words", "metrics"), [
+    ("", []),
+    ("-m A", ["A"]),
+    ("-m {A,B}{1,2} -m C", ["A1", "A2", "B1", "B2", "C"]),
+    ("-m A -a B", ["B"]),
+    ("-m A -a {B,C}", ["B", "C"]),
+])  # fmt: skip
 def test_an_alternative_metric_replaces_all_and_products_multiply_out(words, metrics):
     assert [scheme.text for scheme in parse_task(words.split()).schemes()] == metrics
 
 
-def test_a_broken_regular_expression_on_the_command_line():
-    with pytest.raises(SchemeError) as caught:
-        parse_task(["-m", "A:m<[a>"]).schemes()
-    assert str(caught.value) == (
-        "Unknown or broken metric flags: m<[a>\n"
-        "  in the regular expression of m<[a>: unterminated character set at position 0"
-    )
-    assert caught.value.scheme == "A:m<[a>"
-
-
 # The table
-
-
-SHOWN = {name: option for name, option in OPTIONS.items() if option.help}
-
-
-def test_help():
-    help_text = parser_of().format_help()
-    assert all(f" {name}" in help_text for option in SHOWN.values() for name in option.names)
-    assert help_text.startswith("usage: geval [options]\n       geval COMMAND …\n")
-    assert "--seed S              with -B: the seed of the random numbers (default:\n" in help_text
-    assert "\nExit status: 0 success, 1 an error in the data, 2 an error in the command line.\n" in help_text
-
-
-def test_every_field_but_two_is_an_option():
-    assert SHOWN.keys() == {*Task.defaults, *Settings.defaults} - {"needs_items", "ignored"}
-    assert not Task.defaults.keys() & Settings.defaults
-    assert OPTIONS.keys() - SHOWN.keys() == {*NOT_AVAILABLE}
-    assert all(option.group for option in SHOWN.values())
-    names = [name for option in OPTIONS.values() for name in option.names]
-    assert len(set(names)) == len(names)
 
 
 def test_tasks_and_settings_do_not_change():

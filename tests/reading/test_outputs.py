@@ -1,9 +1,6 @@
 """The outputs of a test set: their names, which files are found, and the lines of one, read one by one."""
 
 import gzip
-import io
-import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -41,8 +38,6 @@ PARAMETERS = {
 
 @pytest.mark.parametrize(("name", "parameters"), PARAMETERS.items(), ids=PARAMETERS)
 def test_parameters_in_a_name(name, parameters):
-    """What follows the first - is comma-separated key=value, split at the first =, both stripped; the value may
-    be empty; anything else is a name without parameters."""
     assert parse_parameters(name) == parameters
 
 
@@ -61,6 +56,7 @@ def test_several_outputs_in_natural_order(here):
     assert [(output.path, *output[1:]) for output in find_outputs("dev-0")] == [
         ("dev-0/out.tsv", "out.tsv", {}, None)
     ]
+    write(here / "dev-0", "out-a.mixing.json", "out-a.model.json")  # of geval mix and geval predict
     names = ["out-epochs=10,lr=0.1.tsv", "out-epochs=2,lr=0.1.tsv", "out-best.tsv", "out-.tsv", "out-a\nb.tsv"]
     write(here / "dev-0", *names, "output.tsv", "xout-1.tsv", "out-1.txt", "out-2.tsv.zip", "expected.out.tsv")
     assert [(output.name, output.parameters) for output in find_outputs("dev-0")] == [
@@ -101,11 +97,6 @@ def test_a_compressed_output_is_found_by_its_plain_name(tmp_path):
     (tmp_path / "out.tsv.xz").write_bytes(b"")
     with pytest.raises(AmbiguousFileError):
         next(read_output(tmp_path / "out.tsv"))
-
-
-def test_standard_input(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(TEXT.encode())))
-    assert list(read_output("-")) == LINES
 
 
 def test_a_header_is_skipped_where_it_is_named(tmp_path):

@@ -1,4 +1,4 @@
-"""Files elsewhere, by fsspec: in memory, on an S3 server and by SFTP, both of this machine."""
+"""Files elsewhere, by fsspec: in memory, and on an S3 server of this machine."""
 
 import gzip
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from servers import s3_server, sftp_server
+from servers import s3_server
 
 import geval_py
 from geval_py.errors import UnreadableFileError, UsageError
@@ -67,23 +67,12 @@ def test_files_on_an_s3_server(geval, monkeypatch, tmp_path):
         assert str(caught.value) == "Cannot read `s3://runs/nothing.tsv`: No such file or directory"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_bucket_without_permission(geval, monkeypatch, tmp_path):
     with s3_server(monkeypatch, tmp_path, refuses=True):
         status, out, err = geval("-o", "s3://runs/out.tsv", "-e", "s3://runs/expected.tsv", "-m", "LogLossHashed")
     assert (status, out) == (1, "")
     assert err == "geval: Cannot read `s3://runs/out.tsv`: Forbidden\n"
-
-
-def test_files_by_sftp(geval, monkeypatch, tmp_path):
-    with sftp_server(monkeypatch, tmp_path) as address:
-        write_files(lambda path, data: _write(tmp_path / path, data), "runs")
-        check_files(f"{address}{tmp_path}/runs", geval, monkeypatch)
-
-
-def _write(path, data):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
 
 
 def test_credentials_are_left_out_of_messages(geval):
@@ -105,22 +94,13 @@ def test_a_file_is_copied_once(memory):
     assert list(read_lines(file)) == ["Word", "a:1"]
 
 
-def test_a_scheme_that_nobody_knows():
-    with pytest.raises(UnreadableFileError) as caught:
-        list(read_lines("nowhere://out.tsv"))
-    assert str(caught.value) == "Cannot read `nowhere://out.tsv`: Protocol not known: nowhere"
-
-
-@pytest.mark.parametrize(
-    ("path", "missing", "message"),
-    [
-        ("s3://runs/out.tsv", "s3fs", "s3:// needs a driver: Install s3fs to access S3"),
-        ("gs://runs/out.tsv", "gcsfs", "gs:// needs a driver: Please install gcsfs to access Google Storage"),
-        ("sftp://host/out.tsv", "paramiko", 'sftp:// needs a driver: SFTPFileSystem requires "paramiko" to be installed'),
-        ("s3://runs/out.tsv", "fsspec.core",
-         "s3:// is read by fsspec, of the extra cluster: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("path", "missing", "message"), [
+    ("s3://runs/out.tsv", "s3fs", "s3:// needs a driver: Install s3fs to access S3"),
+    ("gs://runs/out.tsv", "gcsfs", "gs:// needs a driver: Please install gcsfs to access Google Storage"),
+    ("sftp://host/out.tsv", "paramiko", 'sftp:// needs a driver: SFTPFileSystem requires "paramiko" to be installed'),
+    ("s3://runs/out.tsv", "fsspec.core",
+     "s3:// is read by fsspec, of the extra cluster: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'"),
+])  # fmt: skip
 def test_a_driver_that_is_missing(path, missing, message, monkeypatch):
     for name in [name for name in sys.modules if name.startswith(("s3fs", "fsspec.implementations.sftp"))]:
         monkeypatch.delitem(sys.modules, name)

@@ -159,8 +159,6 @@ REFUSED = {
     "a folder": ("folder", "it is a folder, not a file"),
     "a pipe": ("pipe", "it is not a regular file"),
     "a link to itself": ("loop", "it is a symbolic link; name the file that it leads to"),
-    "no folder": ("none/out.tsv", "No such file or directory"),
-    "a file as a folder": ("file/out.tsv", "Not a directory"),
     "a NUL": ("a\0b", message_of(os.replace, "a", "a\0b")),
 }
 
@@ -184,8 +182,3 @@ def test_only_files(path, named):
     with pytest.raises(UsageError) as caught, written_whole(path):
         pass
     assert str(caught.value) == f"Cannot write {named}: it is not a file"
-
-
-def test_compression_by_ending():
-    names = ("out.tsv", "a.xz", "a.gz", "a.bz2", "a.tsv.zst", "gz")
-    assert [compression_by_ending(name) for name in names] == [None, "xz", "gzip", "bzip2", "zstd", None]

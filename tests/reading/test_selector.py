@@ -57,12 +57,9 @@ def test_gevals_own_example(words, challenge, geval):
 WRITTEN = {
     "a text keeps its quotes": ('{"a": "b c"}', '"b c"'),
     "a number": ('{"a": 5}', "5"),
-    "true": ('{"a": true}', "true"),
-    "nothing": ('{"a": null}', "null"),
     "a map, its keys sorted": ('{"a": {"b": [1, {}], "B": {"ł": false}}}', '{"B":{"ł":false},"b":[1,{}]}'),
     "escapes": (r'{"a": "<\u0001\n\"\\\u00e9\/>&"}', r'"<\u0001\n\"\\é/>&"'),
     "a lone surrogate": (r'{"a": "\ud800"}', '"\ufffd"'),
-    "no items": ('{"a": []}', ""),
     "items": ('{"a": ["b", 1, [2, 3]]}', '"b" 1 [2,3]'),
     "white space inside of items": ('{"a": ["b c", "b\u00a0c", "b\\tc"]}', f'"b{SPACE}c" "b{SPACE}c" "b\\tc"'),
     "the sign for it": (f'{{"a": ["b{SPACE}c"]}}', r'"b\u2423c"'),
@@ -75,16 +72,15 @@ def test_what_is_selected_is_written_as_json(text, line, tmp_path):
 
 
 NUMBERS = {
-    "12": "12", "-0": "0", "1e3": "1000", "12.50": "12.5", "5.0": "5.0", "0.0": "0.0", "0.1": "0.1", "0.05": "5.0e-2",
-    "-1234567.25": "-1234567.25", "12345678.5": "1.23456785e7", "1e19": "1" + 19 * "0",
-    "10000000000000000001": "1.0000000000000000001e19", "-1e20": "-1.0e20", "1E+300": "1.0e300", "1e-300": "1.0e-300",
-    "0e99": "0", "9" * 5000: f"9.{'9' * 4999}e4999",
+    "12": "12", "-0": "0", "1e3": "1000", "12.50": "12.5", "5.0": "5.0", "0.1": "0.1", "-1234567.25": "-1234567.25",
+    "12345678.5": "1.23456785e7", "1e19": "1" + 19 * "0", "10000000000000000001": "1.0000000000000000001e19",
+    "1E+300": "1.0e300", "0e99": "0", "9" * 5000: f"9.{'9' * 4999}e4999",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("written", "shown"), NUMBERS.items(), ids=lambda text: text[:20])
 def test_numbers_are_written_as_aeson_does(written, shown, tmp_path):
-    """Data.Aeson.Text.fromScientific and Data.Text.Lazy.Builder.Scientific; above 1e19 with an exponent."""
+    """Above 1e19 with an exponent."""
     assert selected(tmp_path, f'{{"a": {written}}}') == shown
 
 
@@ -98,7 +94,6 @@ VALUES = st.recursive(
 @PROPERTY
 @given(VALUES, VALUES)
 def test_equal_values_are_written_alike_and_others_not(tmp_path_factory, one, other):
-    """And what is written is JSON again."""
     folder = tmp_path_factory.mktemp("values")
     lines = [selected(folder, json.dumps({"a": {"b": [value]}}), "a/b") for value in (one, other)]
     texts = [json.dumps(value, sort_keys=True) for value in (one, other)]
@@ -111,14 +106,10 @@ def test_equal_values_are_written_alike_and_others_not(tmp_path_factory, one, ot
 FAILED = {
     "no such key": ('{"a": 1}', "b", "there is no `b`"),
     "no map": ('{"a": [1]}', "a/0", "there is no `a/0`"),
-    "an empty key": ('{"a": 1}', "", "there is no ``"),
-    "no map at all": ("[1]", "a", "a map of keys is wanted, not a list"),
     "no JSON": ('{"a": 1', "a", "column 8: it is not JSON: Expecting ',' delimiter"),
-    "text after it": ('{"a": 1} x', "a", "column 10: it is not JSON: Extra data"),
     "an empty line": ("", "a", "the line is empty"),
     "NaN": ('{"a": NaN}', "a", "NaN is no number in JSON"),
     "equal keys": ('{"a": 1, "a": 2}', "a", "the key `a` occurs twice"),
-    "equal keys inside": ('{"a": [{"digits": 1, "digits": 2}]}', "a", "the key `digits` occurs twice"),
     "deep lists": ('{"a": ' + "[" * 100_000, "a", "its lists and maps are nested too deeply"),
     "a far exponent": ('{"a": 1e99999999999}', "a", "the exponent of 1e99999999999 is too far from 0"),
 }
@@ -140,17 +131,6 @@ def test_files_of_text_have_no_parts(challenge, geval):
     assert geval("-o", "-") == (2, "", f"{message}  standard input: {hint}")
     (challenge / "test-A/expected.tsv").write_text("x\n" * 3)
     assert geval("-e", "expected.tsv", "-o", "out.jsonl") == (2, "", f"{message}  `./test-A/expected.tsv`: {hint}")
-
-
-def test_compressed_files(challenge, geval):
-    scores = geval()
-    for name in ("out", "expected"):
-        path = challenge / f"test-A/{name}.jsonl"
-        (challenge / f"test-A/{name}.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
-        path.unlink()
-    assert geval() == scores
-    (challenge / "config.txt").write_text("--metric MultiLabel-F1")  # without a selector they are answers
-    assert "row 1, root: a text or a number is wanted, not a map" in geval("-e", "expected.jsonl")[2]
 
 
 def test_a_compressed_file_that_unpacks_to_too_much(tmp_path):

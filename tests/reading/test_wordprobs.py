@@ -10,7 +10,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading.schemes import MAX_BITS, MIN_BITS
 from geval_py.reading.wordprobs import (
     NUMBER_MISTAKES,
     Distribution,
@@ -49,30 +48,22 @@ def malformed(text, line=7):
 
 READ = {
     "one word": ("the:1", ("the",), (1.0,)),
-    "words and rest": ("the:0.5 a:0.25 :0.25", ("the", "a", ""), (0.5, 0.25, 0.25)),
     "the rest alone": (":1", ("",), (1.0,)),
     "the rest anywhere": (":0.5 the:0.5", ("", "the"), (0.5, 0.5)),
     "logarithms": ("the:-1.5 :-0.25", ("the", ""), (-1.5, -0.25)),
     "a word twice": ("the:0.5 the:0.25", ("the", "the"), (0.5, 0.25)),
     "colons in a word": ("zu:x:0.5 ::0.25 a::b:0.25", ("zu:x", ":", "a::b"), (0.5, 0.25, 0.25)),
-    "a number in a word": ("ka:0.5:0.25", ("ka:0.5",), (0.25,)),
     "not a separator: comma": ("ka:0.5,lo:0.5", ("ka:0.5,lo",), (0.5,)),
     "not a separator: TAB": ("ka:0.5\t:0.5", ("ka:0.5\t",), (0.5,)),
     "not a separator: no-break space": ("ka:0.5\u00a0lo:0.5", ("ka:0.5\u00a0lo",), (0.5,)),
     "other white space in a word": ("a\u2028\x0b\x85:1", ("a\u2028\x0b\x85",), (1.0,)),
-    "a zero byte": ("k\0a:1", ("k\0a",), (1.0,)),
-    "a byte order mark": ("\ufeffka:1", ("\ufeffka",), (1.0,)),
-    "other scripts": ("żółw:0.5 水:0.5", ("żółw", "水"), (0.5, 0.5)),
     "signs": ("a:+0.5 b:-0 c:+1e+2", ("a", "b", "c"), (0.5, -0.0, 100.0)),
     "exponents": ("a:1e-3 b:1.5E2 c:2e0", ("a", "b", "c"), (0.001, 150.0, 2.0)),
     "leading zeros": ("a:007.50 b:1e007", ("a", "b"), (7.5, 1e7)),
     "too small is 0": ("a:1e-400 b:-1e-400", ("a", "b"), (0.0, -0.0)),
     "the greatest": ("a:1.7976931348623157e308", ("a",), (1.7976931348623157e308,)),
-    "a sum too large": ("a:1e308 b:1e308", ("a", "b"), (1e308, 1e308)),
     "many digits": ("a:0." + "3" * 5000, ("a",), (1 / 3,)),
     "a vector": ("-0.5 -1 2e-3", None, (-0.5, -1.0, 0.002)),
-    "a vector of one": ("1", None, (1.0,)),
-    "a vector with a sum too large": ("1e308 1e308", None, (1e308, 1e308)),
 }
 
 
@@ -96,7 +87,6 @@ NUMBERS = st.builds(
 @PROPERTY
 @given(st.lists(st.tuples(WORDS, NUMBERS), min_size=1))
 def test_every_line_of_the_grammar_is_read(entries):
-    """entries = entry *( " " entry ); entry = [ word ] ":" number, split at the last colon."""
     parsed = parse_line(" ".join(f"{word}:{number}" for word, number in entries))
     assert parsed.words == tuple(word for word, _ in entries)
     assert parsed.values == tuple(float(number) for _, number in entries)
@@ -105,7 +95,6 @@ def test_every_line_of_the_grammar_is_read(entries):
 @PROPERTY
 @given(st.lists(NUMBERS, min_size=1))
 def test_every_vector_is_read(numbers):
-    """vector = number *( " " number ): a line with no colon at all."""
     assert parse_line(" ".join(numbers)) == WordProbs(words=None, values=tuple(map(float, numbers)))
 
 
@@ -113,7 +102,6 @@ def test_every_vector_is_read(numbers):
 @given(st.text(st.sampled_from("ab:0159.+-eE ,\t")))
 @example("a:0.5 b:5.")
 def test_a_line_is_read_or_refused_at_its_column(text):
-    """Errors come with the line and the column at which the token stands."""
     found = outcome(text, 3)
     if isinstance(found, MalformedLineError):
         assert (found.line, found.text) == (3, text)
@@ -126,16 +114,14 @@ def test_a_line_is_read_or_refused_at_its_column(text):
 
 
 HOSTILE = {
-    "colons": ":" * 300_000, "digits": "1" * 300_000, "a word and digits": "a:" + "1" * 300_000 + "x",
-    "digits and colons": "1:" * 150_000, "points": "a:" + "1." * 150_000, "exponents": "a:" + "1e" * 150_000,
-    "separators": "a:" + "1_" * 150_000 + "x", "commas": "a:" + "1," * 150_000, "signs": "a:" + "+" * 300_000,
-    "spaces": " " * 300_000, "good ones, then a bad one": "a:1 " * 75_000, "white space": "a:1" + "\t" * 300_000,
+    "colons": ":" * 300_000, "a word and digits": "a:" + "1" * 300_000 + "x",
+    "points": "a:" + "1." * 150_000, "separators": "a:" + "1_" * 150_000 + "x", "signs": "a:" + "+" * 300_000,
+    "spaces": " " * 300_000, "white space": "a:1" + "\t" * 300_000,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_lines_take_linear_time(text):
-    """Nothing is tried twice: quadratic time would take minutes here."""
     assert len(str(malformed(text))) < 700
 
 
@@ -175,16 +161,11 @@ REFUSED = {
     "": (1, NO_DIGIT, "the line is empty; write `:1` where there is no guess"),
     "ka": (1, NO_DIGIT, f"`ka` {ENTRY}"),
     "ka=0.5": (1, NO_DIGIT, f"`ka=0.5` {ENTRY}"),
-    "ka 0.5": (1, NO_DIGIT, f"`ka` {ENTRY}"),
     "0.5 ka": (5, NO_DIGIT, f"`ka` {ENTRY}"),
     "50%": (1, AFTER, "`50%` is not a number; write a fraction, not a percentage: 0.5, not 50%"),
     "ka:": (4, NO_DIGIT, "a number should follow the colon"),
     ":": (2, NO_DIGIT, "a number should follow the colon"),
-    "::": (3, NO_DIGIT, "a number should follow the colon"),
-    "ka:0.5 :": (9, NO_DIGIT, "a number should follow the colon"),
     "ka: 0.5": (4, NO_DIGIT, "a number should follow the colon, without a space"),
-    "ka:lo": (4, NO_DIGIT, f"`lo` is not a number; {DIGITS_EXPECTED}"),
-    "ka:- 1": (4, NO_DIGIT, f"`-` is not a number; {DIGITS_EXPECTED}"),
     "ka:0.5f": (4, AFTER, f"`0.5f` is not a number; {DIGITS_EXPECTED}"),
     "ka:.5": (4, NO_DIGIT, "`.5` is not a number; write a digit before the point: 0.5, not .5"),
     "ka:5.": (4, AFTER, "`5.` is not a number; write a digit after the point: 5.0, not 5."),
@@ -207,8 +188,6 @@ REFUSED = {
     " ka:0.5": (1, COLON, f"a leading space; {ONE_SPACE}"),
     "ka:0.5 ": (7, COLON, f"a trailing space; {ONE_SPACE}"),
     "ka:0.5  lo:0.5": (7, COLON, f"a double space; {ONE_SPACE}"),
-    "the:0.5 of:0,25 to:x": (12, AFTER, "`0,25` is not a number; write a decimal point, not a comma"),
-    "zu:x:0.5 a:b:y": (14, NO_DIGIT, f"`y` is not a number; {DIGITS_EXPECTED}"),
     "-0.5": (1, "unexpected number of log probs", f"{BUCKETS} 1; were `word:probability` entries meant?"),
     "0.5 0.5": (1, "unexpected number of log probs", f"{BUCKETS} 2; were `word:probability` entries meant?"),
     " ": (1, NO_DIGIT, STRAY),
@@ -262,16 +241,13 @@ def test_what_stands_where_a_number_should(kind, numbers):
     assert set(MISTAKES) == set(ADVICE)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason", "hint"),
-    [
-        ("", NO_DIGIT, "the line is empty; write `:1` where there is no guess"),
-        ("yes", NO_DIGIT, f"`yes` is not a number; {DIGITS_EXPECTED}"),
-        ("0,5", AFTER, "`0,5` is not a number; write a decimal point, not a comma"),
-        ("0.5 0.5", AFTER, f"`0.5 0.5` is not a number; {DIGITS_EXPECTED}"),
-        ("1e999", "number too large", "`1e999` is too large for a double (the largest is about 1.8e308)"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason", "hint"), [
+    ("", NO_DIGIT, "the line is empty; write `:1` where there is no guess"),
+    ("yes", NO_DIGIT, f"`yes` is not a number; {DIGITS_EXPECTED}"),
+    ("0,5", AFTER, "`0,5` is not a number; write a decimal point, not a comma"),
+    ("0.5 0.5", AFTER, f"`0.5 0.5` is not a number; {DIGITS_EXPECTED}"),
+    ("1e999", "number too large", "`1e999` is too large for a double (the largest is about 1.8e308)"),
+])  # fmt: skip
 def test_parse_number(text, reason, hint):
     numbers = ("0.5", "-1.5e-3", "+7", "1e-400", "00")
     assert [parse_number(number, 1) for number in numbers] == [0.5, -0.0015, 7.0, 0.0, 0.0]
@@ -281,16 +257,6 @@ def test_parse_number(text, reason, hint):
     assert (error.line, error.column, error.reason, error.hint) == (4, 1, reason, hint)
 
 
-@pytest.mark.slow
-def test_bits_out_of_their_range():
-    for bits in (MIN_BITS, MAX_BITS):
-        parse_line("a:1").buckets(bits=bits)
-    for bits in (MIN_BITS - 1, MAX_BITS + 1):
-        with pytest.raises(UsageError) as caught:
-            parse_line("a:1").buckets(bits=bits)
-        assert str(caught.value) == f"bits is {bits}; it is from {MIN_BITS} to {MAX_BITS}"
-
-
 # What a line means: its masses, and its buckets, against the kernel that scores them
 
 E = math.e
@@ -298,19 +264,14 @@ MEANT = {
     "probabilities": ("the:0.5 a:0.25 :0.25", {"the": 0.5, "a": 0.25}, 0.25),
     "in the line's order": (":0.25 b:0.25 a:0.5", {"b": 0.25, "a": 0.5}, 0.25),
     "a word twice": ("the:0.25 a:0.25 the:0.25 :0.25", {"the": 0.5, "a": 0.25}, 0.25),
-    "the rest twice": (":0.25 the:0.5 :0.25", {"the": 0.5}, 0.5),
     "the rest alone": (":0.25", {}, 1.0),
-    "too much": ("the:1 a:0.5 :0.5", {"the": 0.5, "a": 0.25}, 0.25),
     "too much, without a rest": ("the:1 a:1", {"the": 0.5, "a": 0.5}, 0.0),
     "too little": ("the:0.25 :0.25", {"the": 0.5}, 0.5),
     "too little, without a rest": ("the:0.25 a:0.25", {"the": 0.25, "a": 0.25}, 0.5),
-    "little enough to be 1": ("the:0.999999995", {"the": 0.999999995}, 0.0),
     "zeros among probabilities": ("the:0 a:1", {"the": 0.0, "a": 1.0}, 0.0),
     "logarithms": ("the:-1 a:-1 :0", {"the": 1 / (2 + E), "a": 1 / (2 + E)}, E / (2 + E)),
     "logarithms, too much": ("the:2 a:1", {"the": E / (E + 1), "a": 1 / (E + 1)}, 0.0),
-    "logarithms, too little": ("the:-1", {"the": 1 / E}, 1 - 1 / E),
     "logarithms, too little, with a rest": ("the:-2 :-1", {"the": 1 / (1 + E)}, E / (1 + E)),
-    "logarithms, a word twice": ("the:-1 the:-1", {"the": 2 / E}, 1 - 2 / E),
     "zero alone is a logarithm": ("the:0", {"the": 1.0}, 0.0),
     "where exp overflows": ("the:800 a:800", {"the": 0.5, "a": 0.5}, 0.0),
     "where exp underflows": ("the:-800 :-800", {"the": 0.5}, 0.5),
@@ -337,12 +298,6 @@ MASSES = {
 @pytest.mark.parametrize(("line", "masses"), MASSES.values(), ids=MASSES)
 def test_buckets(line, masses):
     assert list(parse_line(line).buckets(2)) == pytest.approx(masses, rel=1e-14)
-
-
-def test_the_line_number_seeds_the_hash():
-    first, second = (parse_line("the:1").buckets(line=line) for line in (1, 2))
-    assert len(first) == len(second) == 1024
-    assert first.index(1.0) != second.index(1.0)
 
 
 NO_WORDS = "the line is a vector, which has no words: its masses are buckets(bits)"
@@ -392,7 +347,6 @@ def is_loss_of(mass, loss):
 @example("the:1e-300 of:1", "the", 10, 2**32)
 @example("a:0.5 :0.49999999", "of", 10, 1)
 def test_the_loss_is_that_of_the_expected_words_bucket(line, expected, bits, number):
-    """The line's loss is -ln(mass of the expected word's bucket), in nats: +infinity when the mass is 0."""
     text, word = f"{line}\n".encode(), f"{expected}\n".encode()
     (loss,) = reference.bounded_losses(text, word, bits, number)[0]
     buckets = parse_line(line).buckets(bits, number)
@@ -403,7 +357,6 @@ def test_the_loss_is_that_of_the_expected_words_bucket(line, expected, bits, num
 @PROPERTY
 @given(ENTRIES, BITS, st.integers(1, 2**33))
 def test_buckets_and_words_with_the_rest_are_1_together(line, bits, number):
-    """If a sum is off, divide by it, or complete it: it is off when it is > 1 or < 1 - 1e-8."""
     parsed = parse_line(line)
     distribution = parsed.normalised()
     for masses in (parsed.buckets(bits, number), [*distribution.masses.values(), distribution.rest]):
@@ -413,7 +366,6 @@ def test_buckets_and_words_with_the_rest_are_1_together(line, bits, number):
 @PROPERTY
 @given(st.integers(1, 6).flatmap(lambda bits: st.lists(st.floats(-50, 50), min_size=1 << bits, max_size=1 << bits)))
 def test_a_vectors_loss_is_that_of_its_bucket(values):
-    """A vector is the buckets, as logarithms."""
     bits = len(values).bit_length() - 1
     line = " ".join(map(repr, values))
     buckets = parse_line(line).buckets(bits)

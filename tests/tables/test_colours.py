@@ -24,8 +24,6 @@ TABLE = {
     "an empty NO_COLOR does not": ({"NO_COLOR": "", "FORCE_COLOR": "1"}, False, True),
 }  # fmt: skip
 
-EVERY_CASE = pytest.mark.parametrize(("variables", "terminal", "coloured"), TABLE.values(), ids=TABLE)
-
 
 @pytest.fixture
 def environment(monkeypatch):
@@ -47,7 +45,7 @@ def stream(terminal):
     return text
 
 
-@EVERY_CASE
+@pytest.mark.parametrize(("variables", "terminal", "coloured"), TABLE.values(), ids=TABLE)
 def test_where_colours_are_shown(variables, terminal, coloured, environment, monkeypatch):
     """The progress bar is shown where a cursor can move, in colours or without."""
     environment(variables)
@@ -86,16 +84,15 @@ COMMANDS = {
     "features": (["-t", "dev-0", "-o", "out.tsv", "-w"], False),
     "scores": (["-t", "dev-0"], False),
     "compare": (["compare", "-t", "dev-0", "--samples", "100"], False),
-    "the list of rules": (["check", "--rules"], False),
-    "the list of metrics": (["--list-metrics"], False),
     "help": (["--help"], False),
 }
 
 
 @pytest.mark.parametrize(("words", "has_colours"), COMMANDS.values(), ids=COMMANDS)
-@EVERY_CASE
-def test_every_command(variables, terminal, coloured, words, has_colours, submission, environment, geval):
-    environment(variables)
-    _, out, err = geval(*words, terminal=terminal)
-    assert ("\x1b[" in out) == (coloured and has_colours)
-    assert "\x1b" not in err
+def test_every_command_asks_the_same_table(words, has_colours, submission, environment, geval):
+    for name in ("a terminal", "a pipe", "NO_COLOR", "FORCE_COLOR"):
+        variables, terminal, coloured = TABLE[name]
+        environment(variables)
+        _, out, err = geval(*words, terminal=terminal)
+        assert ("\x1b[" in out) == (coloured and has_colours)
+        assert "\x1b" not in err

@@ -29,16 +29,6 @@ def table_of(names, figures):
     return Table(columns, [[name, *figures] for name in names])
 
 
-def blocks_of(lines, heads):
-    """Return the lines of each row, which begins where a number stands in the last column, or after an empty line."""
-    blocks = []
-    for line in lines[heads:]:
-        if not line.startswith("  ") and line:
-            blocks.append([])
-        blocks[-1].append(line)
-    return blocks
-
-
 @given(NAMES, st.lists(NUMBERS, max_size=6), WIDTHS)
 def test_nothing_is_lost(names, figures, width):
     """At any width, each number is whole, each column has its name, and different names look different."""
@@ -90,44 +80,6 @@ def test_headings_are_on_each_screen():
     assert list(Table([Column(name="n")], []).terminal(80)) == ["n\n"]
 
 
-SYSTEMS = Table(
-    [
-        Column("system"),
-        Column("score [95 %]", alignment="right"),
-        Column("won", alignment="right"),
-        Column("what it is"),
-    ],
-    [
-        ["out-model=bigram,seed=1.tsv", "175 [117, 261]", "46 %", "as good as it can be"],
-        ["out-model=unigram.tsv", "1328 [1247, 1434]", None, ""],
-    ],
-)
-SHOWN = {
-    "wide enough": (80, [
-        "system                            score [95 %]   won  what it is",
-        "out-model=bigram,seed=1.tsv     175 [117, 261]  46 %  as good as it can be",
-        "out-model=unigram.tsv        1328 [1247, 1434]",
-    ]),
-    "texts wrap, and numbers between their words": (60, [
-        "system               score [95 %]   won  what it is",
-        "out-model=bigram,             175  46 %  as good as it can",
-        "  seed=1.tsv           [117, 261]          be",
-        "out-model=unigram.t          1328",
-        "  sv                 [1247, 1434]",
-    ]),
-    "as a list": (40, [
-        "system: out-model=bigram,seed=1.tsv", "score [95 %]: 175 [117, 261]", "won: 46 %",
-        "what it is: as good as it can be", "", "system: out-model=unigram.tsv", "score [95 %]: 1328 [1247, 1434]",
-        "won:", "what it is:",
-    ]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("width", "lines"), SHOWN.values(), ids=SHOWN)
-def test_terminal(width, lines):
-    assert "".join(SYSTEMS.terminal(width)).splitlines() == lines
-
-
 @given(TEXTS, st.integers(1, 40), st.booleans())
 def test_texts_are_cut(text, width, keep_end):
     shown = cut(text, width, keep_end=keep_end)
@@ -160,30 +112,15 @@ def test_wrapped_lines_fit_and_lose_nothing(words, indent, width):
     assert list(wrapped("an interval of 95 % of all", 17)) == ["an interval of", "  95 % of all"]
 
 
-CELLS = {
-    "a": 1, "水": 2, "e\u0301": 1, "❤": 1, "❤\ufe0f": 2, "👍": 2, "각": 2, "\u1100\u1161\u11a8": 2, "\u0941": 0,
-    "żółw – „": 8,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "cells"), CELLS.items(), ids=map(ascii, CELLS))
-def test_cells(text, cells):
-    assert display_width(text) == cells
-
-
 # Texts with styles, rows, and the width of a terminal
 
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 
 CUTS = {
-    "just fitting": ("abcde", 5, "abcde"),
     "wide": ("水水水", 5, "水水…"),
-    "just fitting, wide": ("水水", 4, "水水"),
     "combining characters take no column": ("e\u0301e\u0301e\u0301", 3, "e\u0301e\u0301e\u0301"),
     "combining characters stay with their letter": ("e\u0301e\u0301e\u0301", 2, "e\u0301…"),
-    "a style takes no column": (f"{RED}abc{PLAIN}", 3, f"{RED}abc{PLAIN}"),
     "a style that is cut is ended": (f"{RED}abc{PLAIN}", 2, f"{RED}a…{PLAIN}"),
-    "a style that ended before is not": (f"{RED}a{PLAIN}bcd", 3, f"{RED}a{PLAIN}b…"),
     "a style inside is kept": ("a\x1b[31mbcd\x1b[0mefg", 3, "a\x1b[31mb…\x1b[0m"),
     "empty": ("", 0, ""),
 }

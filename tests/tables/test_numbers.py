@@ -33,7 +33,6 @@ SHORTEST = [
 
 @pytest.mark.parametrize(("value", "text"), SHORTEST)
 def test_exact(value, text):
-    """Plain for 0.1 <= |x| < 10^7, else d.ddde-3; Infinity, NaN, 0.0 (never -0.0)."""
     assert exact(value) == text
 
 
@@ -48,29 +47,21 @@ PLAIN = [
 
 @pytest.mark.parametrize(("value", "text"), PLAIN)
 def test_exact_without_an_exponent(value, text):
-    """The shortest digits, never an exponent."""
     assert exact(value, exponent=False) == text
 
 
 @PROPERTY
 @given(FINITE)
-def test_shortest_digits_read_back_the_same(value):
-    """Numbers without --precision: the shortest digits that read back the same."""
+def test_the_digits_read_back_the_same(value):
+    plain = exact(value, exponent=False)
+    assert float(plain) == value
+    assert re.fullmatch(r"-?[0-9]+\.[0-9]+", plain)
+    assert plain != "-0.0"
     text = exact(value)
     assert float(text) == value
     assert re.fullmatch(r"-?[0-9]+\.[0-9]+|-?[1-9]\.[0-9]+e-?[1-9][0-9]*", text)
     assert ("e" in text) == (value != 0 and not 0.1 <= abs(value) < 1e7)
     assert not text.startswith("-0.0")
-
-
-@PROPERTY
-@given(FINITE)
-def test_plain_digits_read_back_the_same(value):
-    """Scores have the shortest digits, never an exponent."""
-    text = exact(value, exponent=False)
-    assert float(text) == value
-    assert re.fullmatch(r"-?[0-9]+\.[0-9]+", text)
-    assert text != "-0.0"
 
 
 FIXED = [
@@ -85,14 +76,12 @@ FIXED = [
 
 @pytest.mark.parametrize(("value", "precision", "text"), FIXED)
 def test_fixed(value, precision, text):
-    """Rounded half-even on the shortest decimal digits (0.005 with 2 digits: 0.00; 0.025: 0.02)."""
     assert fixed(value, precision) == text
 
 
 @PROPERTY
 @given(FINITE, st.integers(0, 20))
 def test_fixed_is_the_nearest(value, precision):
-    """--precision N: digits after the point, rounded half-even on the shortest decimal digits."""
     text = fixed(value, precision)
     assert re.fullmatch(rf"-?[0-9]+\.[0-9]{{{precision}}}" if precision else "-?[0-9]+", text)
     off = abs(Decimal(text) - Decimal(repr(value)))
@@ -111,7 +100,6 @@ NUMBERS = [
 
 @pytest.mark.parametrize(("value", "precision", "percentage", "text"), NUMBERS)
 def test_number(value, precision, percentage, text):
-    """-%: times 100 with two digits fewer; it works without -p too."""
     assert score_text(value, precision, percentage=percentage) == text
 
 
@@ -130,8 +118,7 @@ INTERVALS = [
 
 @pytest.mark.parametrize(("low", "high", "precision", "percentage", "text"), INTERVALS)
 def test_an_interval(low, high, precision, percentage, text):
-    """middle ± half width, both with max(0, 1 - floor(log10 half width)) decimals, and one decimal of half width 0
-    (GEval 1.42.2, --metric Accuracy --bootstrap 10); never more than --precision."""
+    """As of GEval 1.42.2, --metric Accuracy --bootstrap 10; never more than --precision."""
     assert score_text((low + high) / 2, precision, (high - low) / 2, percentage=percentage) == text
 
 
@@ -181,36 +168,27 @@ METRIC_TABLES = {
     # GEval 1.42.2, --metric PerplexityHashed -p 2 --metric …
     "three metrics": ({"PerplexityHashed": 175.83, "LikelihoodHashed": 0.0057, "LogLossHashed": 5.17},
      "PerplexityHashed\t175.83\nLikelihoodHashed\t0.01\nLogLossHashed\t5.17\n"),
-    "named": ({"PerplexityHashed": 175.83, "loss": 5.17, "lik": 0.0057},
-     "PerplexityHashed\t175.83\nloss\t5.17\nlik\t0.01\n"),
     "a row, then a grid": ({"PerplexityHashed": 175.83, **HASHED}, f"PerplexityHashed\t175.83\n\n{GRID}"),
     # ours
     "a grid alone": (HASHED, GRID),
-    "a grid, then a row": ({**HASHED, "Accuracy": 0.5}, f"{GRID}\nAccuracy\t0.50\n"),
     "rows around and inside a grid": ({"A": 1.0, "LikelihoodHashed8": 0.0123, "B": 2.0, "LikelihoodHashed12": 0.0027,
      "LogLossHashed8": 4.401, "C": 3.0, "LogLossHashed12": 5.912}, f"A\t1.00\n\n{GRID}\nB\t2.00\nC\t3.00\n"),
     "two grids": ({"a 1": 1.0, "x_3": 5.0, "a 2": 2.0, "x_4": 6.0, "b 1": 3.0, "b 2": 4.0, "y_3": 7.0, "y_4": 8.0},
      "\t1\t2\na\t1.00\t2.00\nb\t3.00\t4.00\n\n\t3\t4\nx_\t5.00\t6.00\ny_\t7.00\t8.00\n"),
     "more columns than rows are turned": ({"a 1": 1.0, "a 2": 2.0, "a 3": 3.0, "b 1": 4.0, "b 2": 5.0, "b 3": 6.0},
      "\ta\tb\n1\t1.00\t4.00\n2\t2.00\t5.00\n3\t3.00\t6.00\n"),
-    "split at a space": ({"ppl dev": 1.0, "ppl test": 2.0, "lik dev": 3.0, "lik test": 4.0},
-     "\tdev\ttest\nppl\t1.00\t2.00\nlik\t3.00\t4.00\n"),
     "split before a capital": ({"LogLossHashed": 1.0, "LogLossWord": 2.0, "PerplexityHashed": 3.0,
      "PerplexityWord": 4.0}, "\tHashed\tWord\nLogLoss\t1.00\t2.00\nPerplexity\t3.00\t4.00\n"),
-    "no split inside a part": ({"abc": 1.0, "abd": 2.0, "xbc": 3.0, "xbd": 4.0},
-     "abc\t1.00\nabd\t2.00\nxbc\t3.00\nxbd\t4.00\n"),
     "no split inside a number": ({"a11": 1.0, "a12": 2.0, "a21": 3.0, "a22": 4.0},
      "a11\t1.00\na12\t2.00\na21\t3.00\na22\t4.00\n"),
     "a grid with a hole": ({"a 1": 1.0, "a 2": 2.0, "b 1": 3.0}, "a 1\t1.00\na 2\t2.00\nb 1\t3.00\n"),
-    "a row of a grid": ({"a 1": 1.0, "a 2": 2.0}, "a 1\t1.00\na 2\t2.00\n"),
     "names with escapes": ({"a\x1b[31m": 1.0, "b\tc": 2.0}, "a\\x1b[31m\t1.00\nb\\tc\t2.00\n"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("scores", "text"), METRIC_TABLES.values(), ids=METRIC_TABLES)
 def test_several_metrics(scores, text):
-    """NAME<TAB>VALUE lines, in order; names that form a grid of at least 2 x 2 become a cross table (empty corner
-    cell; rows >= columns), with a blank line between it and what precedes or follows."""
+    """Names that form a grid of at least 2 x 2 become a cross table."""
     assert scores_text([scored(scores.items())], 2) == text
 
 
@@ -218,13 +196,6 @@ def test_equal_names_stay_two_rows():
     names = ["a 1", "a 2", "b 1", "b 2", "a 1"]
     text = scores_text([scored([(name, float(n)) for n, name in enumerate(names)])])
     assert text == "a 1\t0.0\na 2\t1.0\nb 1\t2.0\nb 2\t3.0\na 1\t4.0\n"
-
-
-def test_very_many_names_are_rows():
-    names = [f"{letter} {n}" for letter in "abc" for n in range(34)]
-    assert find_grids(names) == []
-    grid, _ = find_grids(names[:100])
-    assert (len(grid.prefixes), len(grid.suffixes)) == (3, 32)
 
 
 PARTS = st.lists(st.sampled_from(["a", "b", "A", "B", "1", "2", " ", "_"]), min_size=1, max_size=5).map("".join)
@@ -236,7 +207,6 @@ PARTS = st.lists(st.sampled_from(["a", "b", "A", "B", "1", "2", " ", "_"]), min_
 @example([], [], ["__", "___", "____"])
 @example(["a "], ["1", "2"], ["b 1", "b 3"])  # two prefixes with one suffix in common
 def test_a_grid_shows_each_of_its_names_once(prefixes, suffixes, others):
-    """Names that form a grid of at least 2 x 2; equal names stay two rows."""
     names = [prefix + suffix for prefix in prefixes for suffix in suffixes] + others
     shown = []
     for grid in find_grids(names):
@@ -252,7 +222,6 @@ def test_a_grid_shows_each_of_its_names_once(prefixes, suffixes, others):
 @PROPERTY
 @given(st.lists(PARTS, min_size=2, max_size=8))
 def test_every_score_is_shown(names):
-    """Several metrics: each is in the text, whether in a row or in a cross table."""
     assume(len(set(names)) == len(names))
     text = scores_text([scored([(name, 100.0 + n) for n, name in enumerate(names)])])
     values = re.findall(r"(?<=\t)1[0-9][0-9]\.0(?=[\t\n])", text)
@@ -266,15 +235,11 @@ VARIANTS = {
     # ours
     "several parameters, sorted by name": ({"out-lr=0.1,epochs=2.tsv": [1.0, 2.0], "out-lr=0.1,epochs=10.tsv": [3.0,
      4.0]}, "epochs\tlr\tPerplexity\tLogLoss\n2\t0.1\t1.00\t2.00\n10\t0.1\t3.00\t4.00\n"),
-    "a parameter that is not in every name": ({"out-a=1.tsv": [1.0], "out-a=1,b=2.tsv": [2.0]},
-     "a\tb\tPerplexity\n1\t\t1.00\n1\t2\t2.00\n"),
     "an out.tsv beside them": ({"out-a=1.tsv": [1.0], "out.tsv": [2.0]}, "a\tPerplexity\n1\t1.00\nout\t2.00\n"),
-    "no parameters and one metric": ({"out-x.tsv": [1.0], "out.tsv": [2.0]}, "out-x\t1.00\nout\t2.00\n"),
     "no parameters and two metrics": ({"out-x.tsv": [1.0, 3.0], "out.tsv": [2.0, 4.0]},
      "File name\tPerplexity\tLogLoss\nout-x\t1.00\t3.00\nout\t2.00\t4.00\n"),
     "names that parameters do not tell apart": ({"out-a=1.tsv": [1.0], "out-x.tsv": [2.0], "out.tsv": [3.0]},
      "File name\ta\tPerplexity\nout-a=1\t1\t1.00\nout-x\t\t2.00\nout\t\t3.00\n"),
-    "dots in a name": ({"out-v.2.tsv": [1.0], "guess.txt": [2.0]}, "out-v.2\t1.00\nguess.txt\t2.00\n"),
     "names that only their endings tell apart": ({"guess.tsv": [1.0], "guess": [2.0]},
      "guess.tsv\t1.00\nguess\t2.00\n"),
     "with escapes": ({"out-\x1b=\x1b.tsv": [1.0], "out.tsv": [2.0]}, "\\x1b\tPerplexity\n\\x1b\t1.00\nout\t2.00\n"),
@@ -283,10 +248,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize(("outputs", "text"), VARIANTS.values(), ids=VARIANTS)
 def test_several_outputs(outputs, text):
-    """A table, a row a file: columns first the parameters parsed from the names, then the metrics, with a header; a
-    file without parameters has its short name in the first column (GEval: nothing);
-    no file has parameters: the first column is File name (and no header if there is one metric only), without .tsv
-    (GEval 1.42.2, of out-2.tsv: out-2)."""
+    """Parameters come first; a file without them has its short name in the first column (GEval: nothing)."""
     names = ("Perplexity", "LogLoss")
     evaluations = [scored(zip(names, values, strict=False), name=name) for name, values in outputs.items()]
     assert scores_text(evaluations, 2) == text
