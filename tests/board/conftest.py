@@ -21,10 +21,11 @@ from samples import submission_in, without_limits, write_challenge
 from sqlalchemy import Engine, event, inspect
 from story import Jobs, run_here
 
-from geval_py.board.database import migrations
-from geval_py.board.database.store import DATABASE_VARIABLE, engine_at
+from geval_py.board.database import migrations, store
+from geval_py.board.database.store import DATABASE_VARIABLE, Board, engine_at
 from geval_py.board.intake import sandbox
 from geval_py.board.operations import creation as creating
+from geval_py.board.people.store import open_accounts
 
 RUN = sandbox.run_in_sandbox
 
@@ -154,6 +155,22 @@ def tables_made_once():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def statements_compiled_once(tables_made_once):
+    """All databases of SQLite share a dialect and what it has compiled, else each would compile all statements anew."""
+    first = engine_at("sqlite://")
+
+    def create_engine(url, really=store.create_engine, **more):
+        engine = really(url, **more)
+        if engine.dialect.name == "sqlite":
+            engine.dialect, engine._compiled_cache = first.dialect, first._compiled_cache
+        return engine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "create_engine", create_engine)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def no_database_of_the_users(monkeypatch):
     monkeypatch.delenv(DATABASE_VARIABLE, raising=False)
@@ -171,18 +188,30 @@ def challenge(tmp_path):
     return write_challenge(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def new_board(tmp_path_factory, tables_made_once, no_waiting_for_the_disk):
+    """A folder with a new board on SQLite and empty accounts, of which each test has a copy."""
+    folder = tmp_path_factory.mktemp("new")
+    creating.create(folder / "board", challenge=write_challenge(folder), answers=folder / "answers")
+    without_limits(folder / "board")
+    open_accounts(str(folder / "accounts.sqlite"))
+    return folder
+
+
 @pytest.fixture
-def board(challenge, database, tmp_path):
+def board(request, challenge, database, tmp_path):
     """A new board, on SQLite and with --long on PostgreSQL, in the folder ``board``."""
+    if database == "board.sqlite":
+        return request.getfixturevalue("sqlite_board")
     creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=database)
     return without_limits(tmp_path / "board")
 
 
 @pytest.fixture
-def sqlite_board(challenge, tmp_path):
+def sqlite_board(new_board, challenge, tmp_path):
     """A new board on SQLite only, in the folder ``board``."""
-    creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
-    return without_limits(tmp_path / "board")
+    shutil.copytree(new_board / "board", tmp_path / "board")
+    return Board.open(tmp_path / "board")
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """A board that is served in this process."""
 
+import shutil
 import socket
 
 import pytest
@@ -15,8 +16,10 @@ def no_rest(monkeypatch):
 
 
 @pytest.fixture
-def served(board, tmp_path):
+def served(board, new_board, tmp_path):
     (tmp_path / "place").mkdir()
+    if board.engine.dialect.name == "sqlite":
+        shutil.copy(new_board / "accounts.sqlite", board.folder)
     return Served(board, tmp_path / "place")
 
 
