@@ -4,8 +4,10 @@ import shutil
 import socket
 
 import pytest
+from samples import write_challenge
 from serving import Served, listening
 
+from geval_py.board.database.store import Board
 from geval_py.board.server import live
 
 
@@ -21,6 +23,16 @@ def served(board, new_board, tmp_path):
     if board.engine.dialect.name == "sqlite":
         shutil.copy(new_board / "accounts.sqlite", board.folder)
     return Served(board, tmp_path / "place")
+
+
+@pytest.fixture(scope="module")
+def shared(new_board, tmp_path_factory):
+    """A served board for tests that change nothing on it."""
+    folder = tmp_path_factory.mktemp("shared")
+    write_challenge(folder)
+    shutil.copytree(new_board / "board", folder / "board")
+    (folder / "place").mkdir()
+    return Served(Board.open(folder / "board"), folder / "place")
 
 
 @pytest.fixture

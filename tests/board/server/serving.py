@@ -150,12 +150,12 @@ class Several:
 
 
 @contextmanager
-def listening(app, folder, clock, port):
-    """Serve an application in a thread during the block; a worker works beside it."""
+def listening(app, folder, clock, port, *, workers=1):
+    """Serve an application in a thread during the block; a worker works beside it, if any."""
     config = uvicorn.Config(app, port=port, http="h11", lifespan="off", log_level="critical")
     server = uvicorn.Server(config)
     worker = Worker(folder, at_once=1, clock=clock)
-    threads = [threading.Thread(target=one, daemon=True) for one in (server.run, worker.run)]
+    threads = [threading.Thread(target=one, daemon=True) for one in (server.run, worker.run)[: 1 + workers]]
     for one in threads:
         one.start()
     while not server.started:

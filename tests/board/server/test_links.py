@@ -83,7 +83,8 @@ def test_a_reader_with_a_team_changes_nothing_of_it(served):
     }
     for change, form in forms.items():
         assert rita.post(f"/me/{change}", data=form).status_code == 403, change
-    assert rita.put(OUT, GOOD).status_code == 403
+    assert rita.put(OUT, GOOD).json() == {"error": "this account may not submit; ask the organiser"}
+    assert "<h2>Submit</h2>" not in rita.get("/me").text
     assert anna.post("/me/withdraw", data={"code": code}).status_code == 303
 
 

@@ -160,7 +160,9 @@ def test_a_team_is_handed_over(served):
     assert anna.post("/me/hand-over", data=form).status_code == 422
     anna.post("/me/hand-over", data=form | SURE)
     assert owners(served) == ({"bob"}, {"anna", "bob"})
-    assert anna.post("/me/invitations", data={"name": "carl"}).status_code == 403
+    refused = anna.post("/me/invitations", data={"name": "carl"})
+    reason = "only the owner of a team can invite people into it"
+    assert (refused.status_code, reason in refused.text) == (403, True)
     assert bob.post("/me/invitations", data={"name": "carl"}).status_code == 200
     assert ("anna (Team 7)", "hand-over", "bob (Team 7)", "Team 7") in log(served)
 

@@ -30,6 +30,13 @@ def organiser(served):
     return served.signed_in("olga", role="organiser")
 
 
+@pytest.fixture(scope="module")
+def anyone(shared):
+    """The browsers of an organiser, a submitter, a reader and a stranger, on a board that no test changes."""
+    roles = {"olga": "organiser", "anna": "submitter", "ruth": "reader"}
+    return {name: shared.signed_in(name, role=role) for name, role in roles.items()} | {"": shared.browser()}
+
+
 def log(served):
     return [line[:3] for line in served.log()]
 
@@ -142,19 +149,18 @@ def test_without_mail_pending_invitations_are_a_file_of_new_links(served, organi
     ("announce", {"text": "  "}, 422, "an announcement must have 1 to 2,000 characters"),
     ("announce", {"text": "x" * 2001}, 422, "an announcement must have 1 to 2,000 characters"),
     ("take-back", {"number": "7"}, 422, "there is no announcement 7"),
-    ("take-back", {"number": "²"}, 422, "`²` is not a whole number"),
     ("withdraw", {"code": "0123456789ab", "reason": "x"} | SURE, 422, "No submission has the code"),
     ("restore", {"code": "0123456789ab"}, 422, "No submission has the code"),
-    ("extend", {"team": "eve", "more": "x", "reason": "x"}, 422, "`x` is not a whole number"),
     ("extend", {"team": "eve", "more": "1", "reason": "x"}, 422, "there is no team `eve`"),
     ("close", {"name": "nobody"} | SURE, 403, "there is no account `nobody`"),
     ("invite", {"name": "eve", "role": "king"}, 422, "there is no role `king`"),
     ("invite", {"name": ""}, 422, ""),
 ])  # fmt: skip
-def test_what_an_organiser_gets_wrong(served, organiser, change, form, status, says):
-    answer = organiser.post(f"{HOME}/{change}", data=form)
+def test_what_an_organiser_gets_wrong_changes_nothing(shared, anyone, change, form, status, says):
+    before = log(shared)
+    answer = anyone["olga"].post(f"{HOME}/{change}", data=form)
     assert (answer.status_code, says in answer.text) == (status, True)
-    assert log(served) == [("olga", "signed in", "")]
+    assert log(shared) == before
 
 
 def rows_of(page):
@@ -193,9 +199,8 @@ def test_an_organiser_downloads_grades_and_extends_a_deadline(served, organiser)
     served.send("anna", GOOD)
     served.clock.wait(hours=2)
     code = served.send("bob", OTHER)["code"]
-    head = "\ufeffname,email,student_id,team,public,private,place,submission,state\n"
     answer = organiser.get(f"{HOME}/grades.csv")
-    assert (answer.headers["content-type"], answer.text.startswith(head)) == ("text/csv; charset=utf-8", True)
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     assert [line.split(",")[6::2] for line in answer.text.splitlines()[1:]] == [["1", ""], ["", "late"]]
     form = {"team": "bob", "phase": "main", "until": "2027-01-11T13:00:00Z", "more": "", "reason": "ill"}
     assert organiser.post(f"{HOME}/extend", data=form).headers["location"] == f"{HOME}/settings"
@@ -210,28 +215,32 @@ def test_an_organiser_downloads_grades_and_extends_a_deadline(served, organiser)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_to_others_the_pages_do_not_exist(served, organiser, page):
-    assert organiser.get(HOME + page).status_code == 200
-    assert served.signed_in("anna").get(HOME + page).status_code == 404
-    assert served.signed_in("ruth", role="reader").get(HOME + page).status_code == 404
-    assert served.browser().get(HOME + page).headers["location"] == "/sign-in"
+def test_to_others_the_pages_do_not_exist(anyone, page):
+    answers = {name: browser.get(HOME + page) for name, browser in anyone.items()}
+    assert {name: answer.status_code for name, answer in answers.items()} == {
+        "olga": 200,
+        "anna": 404,
+        "ruth": 404,
+        "": 303,
+    }
+    assert answers[""].headers["location"] == "/sign-in"
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_others_change_nothing(served, organiser, change):
+def test_others_change_nothing(shared, anyone, change):
     form = {"text": "x", "number": "1", "code": "0" * 12, "reason": "x", "name": "anna", "remark": "x"} | SURE
-    assert served.signed_in("anna").post(f"{HOME}/{change}", data=form).status_code == 404
-    assert served.browser().post(f"{HOME}/{change}", data=form).headers["location"] == "/sign-in"
-    assert organiser.get(f"{HOME}/{change}").status_code == 404
-    assert {action for _, action, _ in log(served)} == {"signed in"}
+    assert anyone["anna"].post(f"{HOME}/{change}", data=form).status_code == 404
+    assert anyone[""].post(f"{HOME}/{change}", data=form).headers["location"] == "/sign-in"
+    assert anyone["olga"].get(f"{HOME}/{change}").status_code == 404
+    assert {action for _, action, _ in log(shared)} == {"signed in"}
 
 
-def test_no_token_opens_the_organisers_page(served, organiser):
-    with served.people() as people:
+def test_no_token_opens_the_organisers_page(shared, anyone):
+    with shared.people() as people:
         secret = sign_in.make_token(people, accounts.account_named(people, "olga"), now=NOW)
     token = {"Authorization": f"Bearer {secret}"}
-    assert organiser.get(HOME, headers=token).status_code == 403
-    assert organiser.post(f"{HOME}/announce", data={"text": "x"}, headers=token).status_code == 403
+    assert anyone["olga"].get(HOME, headers=token).status_code == 403
+    assert anyone["olga"].post(f"{HOME}/announce", data={"text": "x"}, headers=token).status_code == 403
 
 
 @pytest.mark.slow

@@ -280,7 +280,7 @@ worker.Worker(folder, at_once=4, clock=lambda: datetime.fromisoformat(moment)).r
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_upload_that_ends_workers_fails_alone(served):
     """Not those that were held beside it when it ended a worker for the first time, nor those that are new."""
     served.token("anna").put("/upload/out-killer.tsv?test=test-A", output("test-A", 0.5))
@@ -412,6 +412,7 @@ def test_the_status_of_a_board_tells_of_its_queue(served, geval, monkeypatch):
     sent(served, 2)
     queue.lease(served.board, served.clock())
     served.clock.wait(seconds=queue.LEASE.total_seconds() + 1)
+    assert served.browser().get("/healthz").json() == {"status": "fine", "waiting": 1}
     out = geval("board", "status", served.board.folder)[1]
     assert "queue: 1 waiting, 1 running\n" in out
     assert "the oldest job has waited for 31 seconds\n" in out

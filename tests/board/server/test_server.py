@@ -7,10 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from joserfc.errors import BadSignatureError
-from samples import NOW, ON_BOTH, count, output, verified, words_of
+from samples import ON_BOTH, count, output, verified, words_of
 from serving import ADDRESS, Served, run, set_keys
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from geval_py.board.database.schema import blobs, submissions
 from geval_py.board.database.schema import board as board_table
@@ -53,13 +52,6 @@ def test_an_invitation_signs_in_once(served):
     assert "this link was used or has expired" in again.text
 
 
-def test_an_invitation_is_too_old_after_two_weeks(served):
-    link = served.invite("anna")
-    served.clock.wait(days=14, seconds=1)
-    assert served.browser().get(link).status_code == 404
-    assert served.browser().post(link).status_code == 403
-
-
 def test_a_second_invitation_signs_in_to_the_same_account(served):
     served.signed_in("anna")
     link = served.invite("Anna ")
@@ -76,15 +68,6 @@ def test_signing_in_makes_a_new_session_each_time(served):
     other = served.browser()
     other.cookies.set("geval", "fixed")
     assert other.get("/me").status_code == 303
-
-
-def test_signing_out_ends_the_session_for_whoever_has_the_cookie(served):
-    browser = served.signed_in("anna")
-    secret = browser.cookies["geval"]
-    assert browser.post("/sign-out").status_code == 303
-    stolen = served.browser()
-    stolen.cookies.set("geval", secret)
-    assert stolen.get("/me").headers["location"] == "/sign-in"
 
 
 def test_a_session_ends_after_thirty_days_without_use(served):
@@ -109,13 +92,6 @@ def test_the_database_holds_no_secret_and_the_audit_log_what_was_done(served):
         assert people_secrets.digest_of(secret) in told
     lines = served.rows(select(audit.c.who, audit.c.action).order_by(audit.c.id))
     assert lines == [("anna", "signed in"), ("anna", "made a token")]
-
-
-def test_each_page_leads_to_ones_own(served):
-    for path, link in (("/", "me"), ("/index.html", "me"), ("/submit.html", "me"), ("/sign-in", "/me")):
-        assert f'<a href="{link}">My page</a>' in served.browser().get(path).text
-    assert served.browser().get("/me").headers["location"] == "/sign-in"
-    assert "<h1>anna</h1>" in served.signed_in("anna").get("/me").text
 
 
 def test_how_to_submit_names_the_board_and_says_when_the_deadline_has_passed(served):
@@ -169,9 +145,12 @@ def test_no_button_is_shown_that_would_be_refused(served):
     upload = f"/me/uploads/{one['number']}"
     assert browser.get("/me").text.count("name as final") == 2
     assert "Withdraw it" in browser.get(upload).text
-    browser.post("/me/final", data={"code": one["code"]})
-    page = browser.get("/me").text
-    assert (page.count("name as final"), page.count("final: undo")) == (0, 1)
+    refused = served.signed_in("bob").post("/me/final", data={"code": one["code"]})
+    assert (refused.status_code, "this submission does not belong to your team" in refused.text) == (403, True)
+    for undo, buttons in (("", (0, 1)), ("yes", (2, 0)), ("", (0, 1))):
+        assert browser.post("/me/final", data={"code": one["code"], "undo": undo}).status_code == 303
+        page = browser.get("/me").text
+        assert (page.count("name as final"), page.count("final: undo")) == buttons
     assert 'type="checkbox" name="dry"' in page
     served.send("anna", output("test-A", 0.6))
     page = browser.get("/me").text
@@ -215,24 +194,6 @@ def test_a_board_is_served_below_the_path_of_its_address(board, tmp_path):
 # Teams
 
 
-def test_an_owner_invites_into_the_team(served):
-    owner = served.signed_in("anna", team="Team 7")
-    link = re.search(
-        rf"<code>{ADDRESS}(/invitation/[\w-]+)</code>", owner.post("/me/invitations", data={"name": "bob"}).text
-    )
-    member = served.browser()
-    assert "the team <strong>Team 7</strong>" in member.get(link[1]).text
-    member.post(link[1])
-    assert "team Team 7" in member.get("/me").text
-    refused = member.post("/me/invitations", data={"name": "eve"})
-    assert (refused.status_code, "only the owner of a team can invite people into it" in refused.text) == (403, True)
-    refused = owner.post("/me/invitations", data={"name": "Bob"})
-    assert (refused.status_code, "your team has a member `Bob` already; ask the organiser" in refused.text) == (
-        403,
-        True,
-    )
-
-
 def test_a_team_sees_its_own_uploads_alone(served):
     anna, bob = served.token("anna"), served.token("bob")
     number = anna.put(OUT, GOOD).json()["number"]
@@ -263,22 +224,6 @@ def test_an_upload_is_scored_and_has_a_valid_receipt(served):
     assert "anna" in served.browser().get("/").text
 
 
-def test_a_changed_receipt_is_not_valid(served):
-    program = served.token("anna")
-    receipt, key = program.put(OUT, GOOD).json()["receipt"], program.get("/receipt-key").text
-    header, payload, signature = receipt.split(".")
-    for changed in (f"{header}.{payload[:-4]}AAAA.{signature}", f"{header}.{payload}.{'A' * len(signature)}"):
-        with pytest.raises(BadSignatureError):
-            verified(changed, key)
-
-
-def test_a_trial_has_no_receipt(served):
-    answer = served.token("anna").put(f"{OUT}&dry=yes", GOOD).json()
-    assert answer["receipt"] == ""
-    browser = served.signed_in("bob", team="anna")
-    assert browser.get(f"/me/uploads/{answer['number']}/receipt").status_code == 404
-
-
 def test_an_archive_is_uploaded_by_a_form_without_scripts(served):
     browser = served.signed_in("anna")
     files = {"file": ("team.zip", archive({"test-A/out.tsv": GOOD, "dev-0/out.tsv": output("dev-0", 0.4)}))}
@@ -302,7 +247,10 @@ def test_a_rejected_upload_names_line_and_column(served):
 def test_a_trial_is_checked_and_counts_for_nothing(served):
     set_keys(served.board, submissions_a_day=1)
     program = served.token("anna")
-    numbers = [program.put(f"{OUT}&dry=yes", text).json()["number"] for text in (GOOD, BAD)]
+    sent = [program.put(f"{OUT}&dry=yes", text).json() for text in (GOOD, BAD)]
+    assert [one["receipt"] for one in sent] == ["", ""]
+    numbers = [one["number"] for one in sent]
+    assert served.signed_in("bob", team="anna").get(f"/me/uploads/{numbers[0]}/receipt").status_code == 404
     served.work()
     assert [state(program, number)["state"] for number in numbers] == ["done", "rejected"]
     assert served.rows(select(submissions.c.trial)) == [True, True]
@@ -449,17 +397,11 @@ NAME = "the file's name needs visible characters, at most 200 bytes, and must no
         "rename it to out.tsv, or out-NAME.tsv",
     ),
 ])  # fmt: skip
-def test_names_that_are_refused(served, path, reason):
-    answer = served.token("anna").put(path, GOOD)
+def test_names_that_are_refused(shared, path, reason):
+    answer = shared.token("anna").put(path, GOOD)
     assert answer.status_code in (403, 404, 405)
     assert reason is None or answer.json()["error"] == reason
-    assert count(served.board, submissions) == 0
-
-
-def test_a_reader_may_not_submit(served):
-    browser = served.signed_in("ron", role="reader")
-    assert browser.put(OUT, GOOD).json() == {"error": "this account may not submit; ask the organiser"}
-    assert "<h2>Submit</h2>" not in browser.get("/me").text
+    assert count(shared.board, submissions) == 0
 
 
 # What strangers try
@@ -475,8 +417,8 @@ def test_an_older_browser_is_known_by_its_origin(served):
 
 @pytest.mark.parametrize("name", ["", "anna"])
 @pytest.mark.parametrize("path", ["/", "/me", "/sign-in", "/nothing", "/api/me", "/healthz", "/static/board.css"])
-def test_every_answer_has_the_headers_that_guard_it(served, name, path):
-    headers = (served.signed_in(name) if name else served.browser()).get(path).headers
+def test_every_answer_has_the_headers_that_guard_it(shared, name, path):
+    headers = (shared.signed_in(name) if name else shared.browser()).get(path).headers
     assert "script-src 'self'" in headers["content-security-policy"]
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
@@ -488,8 +430,8 @@ def test_every_answer_has_the_headers_that_guard_it(served, name, path):
     ["/../board.yaml", "/..%2fboard.yaml", "/%2e%2e/board.yaml", "/static/../../board.yaml", "/.git/config",
      "/static/%00", "/..%5cboard.yaml", "/receipt.key", "//etc/passwd"],
 )  # fmt: skip
-def test_no_path_leaves_the_site(served, path):
-    answer = served.browser().get(path)
+def test_no_path_leaves_the_site(shared, path):
+    answer = shared.browser().get(path)
     assert answer.status_code == 404
     assert "title:" not in answer.text
 
@@ -505,13 +447,6 @@ def test_hidden_answers_are_in_no_answer(served):
     told = "".join(browser.get(page).text for page in pages)
     assert [word for word in words_of("test-A") if re.search(rf"\b{word}\b", told)] == []
     assert "expected.tsv" not in told
-
-
-def test_a_hostile_name_is_text(served):
-    browser = served.signed_in("<script>alert(1)</script>")
-    text = browser.get("/me").text
-    assert "<script>alert" not in text
-    assert "&lt;script&gt;" in text
 
 
 def test_the_pages_name_nobody_but_teams(served):
@@ -553,37 +488,12 @@ def asked(app, messages, token):
     return next((message["status"] for message in told if message["type"] == "http.response.start"), None)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 100, len(GOOD) - 1])
-def test_an_upload_that_is_cut_off_leaves_nothing(served, tmp_path, cut):
+def test_an_upload_that_is_cut_off_leaves_nothing(served, tmp_path):
     token = served.token("anna")._headers["Authorization"].removeprefix("Bearer ")
-    part = {"type": "http.request", "body": GOOD.encode()[:cut], "more_body": True}
-    assert asked(served.app, [part, {"type": "http.disconnect"}], token) == 400
-    assert count(served.board, submissions) == count(served.board, blobs) == 0
-    assert [path.name for path in (tmp_path / "place").iterdir()] == []
+    for cut in (0, 1, 100, len(GOOD) - 1):
+        part = {"type": "http.request", "body": GOOD.encode()[:cut], "more_body": True}
+        assert asked(served.app, [part, {"type": "http.disconnect"}], token) == 400
+        assert count(served.board, submissions) == count(served.board, blobs) == 0
+        assert [path.name for path in (tmp_path / "place").iterdir()] == []
     whole = {"type": "http.request", "body": GOOD.encode(), "more_body": False}
     assert asked(served.app, [whole], token) == 201
-
-
-# Final submissions
-
-
-def test_a_team_names_its_own_submissions_as_final(served):
-    set_keys(served.board, finals=1, seed=7, tests="{test-A: {disclosed: 4, split: 50 %}, dev-0: {visible: true}}")
-    code = served.send("anna", GOOD)["code"]
-    refused = served.signed_in("bob").post("/me/final", data={"code": code})
-    assert (refused.status_code, "this submission does not belong to your team" in refused.text) == (403, True)
-    browser = served.signed_in("anna")
-    assert browser.post("/me/final", data={"code": code}).status_code == 303
-    assert "final: undo" in browser.get("/me").text
-    assert browser.post("/me/final", data={"code": code, "undo": "yes"}).status_code == 303
-    assert "name as final" in browser.get("/me").text
-    assert served.token("bob").get("/api/me").json()["name"] == "bob"
-
-
-def test_status_tells_of_a_queue_that_stands(served, geval):
-    served.token("anna").put(OUT, GOOD)
-    served.clock.wait(minutes=10)
-    assert served.browser().get("/healthz").json() == {"status": "fine", "waiting": 1}
-    with served.board.writing() as connection:
-        connection.execute(update(submissions).values(leased_until=NOW - timedelta(minutes=1)))
-    assert '"expired": 1' in geval("board", "status", served.board.folder, "--format", "json")[1]

@@ -14,7 +14,7 @@ from geval_py.board.database.schema import submissions
 
 pytestmark = [pytest.mark.no_cover, pytest.mark.slow]
 GOOD = output("test-A", 0.5)
-SCREENS = [("wide", 1280, "light"), ("narrow", 390, "dark")]
+WIDE, NARROW = ("wide", 1280, "light"), ("narrow", 390, "dark")
 
 
 def drop(page, text):
@@ -27,7 +27,7 @@ def drop(page, text):
     expect(page).to_have_url(re.compile("/me/uploads/[0-9a-f]{12}$"))
 
 
-@pytest.mark.parametrize(("screen", "width", "scheme"), SCREENS, ids=[one[0] for one in SCREENS])
+@pytest.mark.parametrize(("screen", "width", "scheme"), [NARROW, pytest.param(*WIDE, marks=pytest.mark.long)])
 def test_a_submitter_walks_through(served, address, open_address, screen, width, scheme):
     looked = []
 
@@ -95,7 +95,7 @@ def test_it_works_without_scripts(served, address, browser, tmp_path):
     context.close()
 
 
-@pytest.mark.parametrize(("screen", "width", "scheme"), SCREENS, ids=[one[0] for one in SCREENS])
+@pytest.mark.parametrize(("screen", "width", "scheme"), [WIDE, pytest.param(*NARROW, marks=pytest.mark.long)])
 def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_address, screen, width, scheme):
     served.token("anna").put("/upload/out.tsv?test=test-A", GOOD)
     while not (codes := codes_of(served)):
