@@ -154,7 +154,6 @@ class Season:
         return shown if shown is not None and math.isfinite(shown) else None
 
     def row(self):
-        """The attacker's row of the leaderboard."""
         entries = standings(self.board, now=self.now).entries
         return next(entry for entry in entries if entry.submitter == ME)
 

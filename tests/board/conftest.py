@@ -66,7 +66,6 @@ class Cluster:
         self.run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-o", options, "-w", "start")
 
     def crash(self):
-        """Kill it, with the processes of its connections."""
         pid = int(Path(self.folder, "data/postmaster.pid").read_text().split()[0])
         os.kill(pid, signal.SIGSTOP)  # it makes no more
         all_of_it = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
@@ -78,7 +77,6 @@ class Cluster:
             Path(self.folder, lock).unlink()
 
     def new_database(self):
-        """Make an empty database; gives its URL."""
         name = f"board{next(self.numbers)}"
         self.run("createdb", "-h", self.folder, "-U", "geval", name)
         return f"postgresql://geval@/{name}?host={self.folder}"
@@ -216,7 +214,6 @@ def sqlite_board(new_board, challenge, tmp_path):
 
 @pytest.fixture
 def submission(tmp_path):
-    """Make a submission's folder ``uploads/NAME``."""
     return submission_in(tmp_path)
 
 

@@ -87,7 +87,6 @@ def standings_of(submissions, test, *, phase="", digits=4, among=lambda _: True)
 
 
 def written(value, digits=4):
-    """A score as a page shows it."""
     return rendering.figure(value, digits)
 
 

@@ -3,8 +3,6 @@
 import csv
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 from samples import without_limits
@@ -44,16 +42,6 @@ def test_init_with_the_answers_of_the_challenge(geval, challenge, tmp_path):
     status, _, err = geval("board", "init", str(tmp_path / "board"), "--challenge", str(challenge))
     message = "the answers are in the challenge's folder: publish it without them, or name others with --answers"
     assert (status, err) == (0, f"geval: note: {message}\n")
-
-
-@pytest.mark.parametrize("name", summaries("board"))
-def test_help(name, geval):
-    status, out, err = geval("board", name, "--help")
-    assert (status, err) == (0, "")
-    assert out.startswith(f"usage: geval board {name} ")
-    assert re.search(f"examples:\n(  geval board backup .*\n)?  geval board {name} ", out)
-    assert "Exit status: 0 " in out
-    assert geval("board", name, "-h") == (0, out, "")
 
 
 THERE = "the commands are " + ", ".join(summaries("board"))
@@ -213,13 +201,3 @@ def test_withdraw_and_note(there, submission):
     assert (status, out.splitlines()[0]) == (1, f"{code}  withdrawn")
     status, _, err = there("board", "note", "board", "0000", "x")
     assert (status, err) == (1, "geval: No submission has the code `0000`\n  geval board status BOARD shows all\n")
-
-
-def test_a_command_imports_only_what_it_needs():
-    code = (
-        "import sys; from geval_py.cli.commands import run\n"
-        "run(['board', '--help'])\n"
-        "print([m for m in ('sqlalchemy', 'numpy', 'alembic', 'pandas', 'rich') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"

@@ -127,7 +127,6 @@ def status_now():
 
 
 def built(board, folder):
-    """Build the site in this process; gives its files."""
     site.build(board, str(folder), now=NOW)
     return files_of(folder)
 

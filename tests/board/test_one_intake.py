@@ -109,7 +109,6 @@ def board(tmp_path_factory):
 
 
 def sentence(text):
-    """What is said without the cause of a wrong number of lines, which the answers may tell."""
     return re.sub(r"(the output has \d+ lines? for \d+ items?).*", r"\1", text)
 
 

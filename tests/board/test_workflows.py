@@ -26,7 +26,6 @@ PROPOSED, MERGED = "merge_request_event", '$CI_PIPELINE_SOURCE == "push" && $CI_
 
 
 def scripts(job):
-    """The scripts of a job, by the names of their steps."""
     return {step.get("name", str(n)): step["run"] for n, step in enumerate(job["steps"]) if "run" in step}
 
 

@@ -49,11 +49,6 @@ def test_what_a_mac_and_windows_add(receiving, archive):
     assert [file.name for file in receiving(archive(zip_of(*members), "a.zip")).files] == [OUT]
 
 
-def test_the_folder_of_another_set_is_not_a_leading_one(refusal, archive):
-    reason = "it has no output: test-A/out.tsv, or variants such as out-NAME.tsv; `dev-0/out.tsv` is not in its place; did you mean `test-A/out.tsv`?"
-    assert refusal(archive(tar_of(("dev-0/out.tsv", LINE)))) == reason
-
-
 SPARSE = tar_info(OUT, 0, tarfile.GNUTYPE_SPARSE)
 HUGE = tar_info("././@PaxHeader", 8 << 30, tarfile.XHDTYPE)
 LONG = tar_info("././@LongLink", 8 << 30, tarfile.GNUTYPE_LONGNAME)

@@ -203,7 +203,6 @@ def test_a_server_that_does_not_answer_is_not_the_submitters_fault(receiving, tm
 
 @pytest.fixture
 def branch(repository, tmp_path, monkeypatch):
-    """Receive the repository in a child."""
     monkeypatch.setattr(sandbox, "GRACE_SECONDS", 0)
     place = tmp_path / "child"
     place.mkdir()

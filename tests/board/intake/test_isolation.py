@@ -129,7 +129,7 @@ def _zst(data):
 @pytest.mark.parametrize("line", [b"\xff:0.5 \xed\xb2\x80:1,\n", b"a:0,5 \xff:0.1\n"])
 def test_texts_that_are_no_utf_8_are_told(look, line):
     result = look({OUT: line * 212, "gonito.yaml": b"tags: [mine]\nlinks: [{href: http://x}]\n"})
-    assert (result.state, result.parcel.details.tags) == ("rejected", ("mine",))
+    assert (result.state, result.parcel.details.tags) == ("rejected", ["mine"])
     assert [(one["severity"], one["summary"]) for one in result.problems[-2:]] == [
         ("note", "gonito.yaml, line 2: `url` is missing"),
         ("note", "gonito.yaml, line 2: unknown key `href`"),
@@ -276,7 +276,6 @@ def test_a_branch_through_the_child(place, settings, submission, tmp_path):
 
 @pytest.fixture
 def program(monkeypatch):
-    """A function that sets the code that the children run."""
 
     def run(code):
         monkeypatch.setattr(isolation, "PROGRAM", HARNESS + code)
@@ -286,7 +285,6 @@ def program(monkeypatch):
 
 @pytest.fixture
 def child(monkeypatch, program, settings):
-    """Run a child of some code."""
 
     def run(code, place, limits):
         monkeypatch.setattr(isolation, "GRACE_SECONDS", 0)
@@ -309,7 +307,6 @@ LIMITS = Limits(bytes=1_000_000, files=10, seconds=20, memory=300_000_000)
 
 
 def pid_in(place):
-    """The id that a process writes into a file, once it is there."""
     pid = Path(place, "pid")
     while not (pid.exists() and pid.read_text()):
         time.sleep(0.02)

@@ -8,8 +8,7 @@ from samples import NOW, ON_BOTH, WORDS, count, output, words_of, write, write_s
 from sqlalchemy import select
 
 from geval_py.board import site
-from geval_py.board.database.schema import FAILED, REJECTED, evaluations, files, outputs, scores, submissions
-from geval_py.board.intake.identity import unopened_digest
+from geval_py.board.database.schema import FAILED, REJECTED, evaluations, outputs, scores, submissions
 from geval_py.board.operations.rescoring import PlaceChange, rescore
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
@@ -35,7 +34,6 @@ def ranked(board, submission):
 
 @pytest.fixture
 def ranked_in_sqlite(sqlite_board, submission):
-    """A board on SQLite with two submissions."""
     return with_two(sqlite_board, submission)
 
 
@@ -50,14 +48,12 @@ def write_answers(tmp_path, words):
 
 
 def change_answers(tmp_path):
-    """Make every answer another word."""
     changed = [WORDS[(WORDS.index(word) + 1) % len(WORDS)] for word in words_of("test-A")]
     write_answers(tmp_path, changed)
     return changed
 
 
 def try_again(board):
-    """Let a worker try again what was rejected or failed."""
     with board.writing() as connection:
         assert queue.try_again(connection, LATER, submissions.c.state.in_((REJECTED, FAILED))) == 2
     Worker(board.folder, clock=lambda: LATER).run(until_idle=True)
@@ -129,15 +125,6 @@ def test_a_new_metric(ranked):
     ] * 2
 
 
-def test_a_metric_that_was_shown_and_ranks_now_is_scored_with_its_losses(ranked):
-    board = replace(ranked, settings=replace(ranked.settings, metric="LikelihoodHashed", also=()))
-    rescore(board, now=LATER)
-    with board.reading() as connection:
-        query = select(evaluations.c.losses).join(scores).where(scores.c.metric == "LikelihoodHashed")
-        assert all(connection.execute(query).scalars())
-    assert [entry.first for entry in standings(board, now=NOW).entries] == [1, 2]
-
-
 def test_another_seed(ranked):
     board = replace(ranked, settings=replace(ranked.settings, seed=7))
     assert status_of(board, NOW).outdated == {CHANGED: 2}  # the metrics that are only shown have no interval
@@ -169,13 +156,6 @@ def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     assert [entry[1] for entry in places(ranked)] == ["ann", "bob"]
 
 
-def test_the_progress_is_told(ranked, tmp_path):
-    change_answers(tmp_path)
-    calls = []
-    rescore(ranked, now=LATER, progress=lambda *all: calls.append(all))
-    assert calls == [(1, 2), (2, 2)]
-
-
 def test_an_output_stays_one_of_the_test_that_it_was_taken_for(sqlite_board, tmp_path, submission):
     """Where there is one test its output may lie at the top; with a second test the same name would be of none."""
     first, second = (sqlite_board.settings.test(name) for name in ("test-A", "dev-0"))
@@ -202,25 +182,6 @@ def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_i
     assert status_of(board, NOW).states == {"scored": 2, "rejected": 0, "failed": 0, "withdrawn": 0}
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_of_two_runs_at_once_the_slower_one_changes_nothing(ranked_in_sqlite, tmp_path, sandbox_jobs, fails):
-    """Not even if what it has scored has failed."""
-    board = ranked_in_sqlite
-    change_answers(tmp_path)
-    sandbox_jobs.unscored |= {"ann", "bob"} if fails else set()
-    before = []
-
-    def meanwhile(done, total):
-        if done == total:
-            sandbox_jobs.unscored.clear()
-            rescore(board, now=LATER)
-            before.extend(kept(board, table) for table in (scores, submissions, outputs))
-
-    assert rescore(board, now=LATER, progress=meanwhile).receipts == ()
-    assert [kept(board, table) for table in (scores, submissions, outputs)] == before
-    assert status_of(board, NOW).states["scored"] == 2
-
-
 def test_answers_that_change_during_a_run_are_those_that_count(ranked, tmp_path):
     change_answers(tmp_path)
     before = places(ranked)
@@ -230,27 +191,6 @@ def test_answers_that_change_during_a_run_are_those_that_count(ranked, tmp_path)
 
     rescore(ranked, now=LATER, progress=meanwhile)
     assert (places(ranked), status_of(ranked, NOW).outdated) == (before, {})
-
-
-def test_what_failed_when_it_was_scored_again_can_be_added_again(ranked_in_sqlite, tmp_path, sandbox_jobs):
-    board = ranked_in_sqlite
-    fail_all(board, tmp_path, sandbox_jobs)
-    receipt = add(board, str(tmp_path / "uploads" / "ann"), now=LATER)
-    assert (receipt.state, receipt.arrived, len(receipt.files)) == ("scored", NOW, 1)
-    assert [count(board, table) for table in (submissions, files, outputs, scores)] == [2, 2, 2, 2]
-    assert [entry[1] for entry in places(board)] == ["ann"]
-
-
-def test_where_it_had_another_content_all_of_that_is_forgotten(ranked_in_sqlite, tmp_path, sandbox_jobs):
-    """A submission that could not be received is known by the digest of its source."""
-    board = ranked_in_sqlite
-    fail_all(board, tmp_path, sandbox_jobs)
-    source = str(tmp_path / "uploads" / "ann")
-    with board.writing() as connection:
-        of_ann = submissions.c.name == "ann"
-        connection.execute(submissions.update().where(of_ann).values(digest=unopened_digest(source)))
-    assert add(board, source, now=LATER).state == "scored"
-    assert [count(board, table) for table in (submissions, files, outputs, scores)] == [2, 2, 2, 2]
 
 
 LATER_TEST, LEFT_OUT = "test-B", "its outputs for test-B are left out: "
@@ -264,7 +204,6 @@ def with_later_test(board, challenge):
 
 
 def name_it(board, tmp_path):
-    """Write its answers, and name it in board.yaml."""
     write_set(tmp_path / "challenge", LATER_TEST, answers=tmp_path / "answers")
     tests = (*board.settings.tests, Test(name=LATER_TEST))
     return replace(board, settings=replace(board.settings, tests=tests))

@@ -1,7 +1,6 @@
 """``geval board add``: what is stored of a submission; what is rejected, failed, refused; and what is the same."""
 
 import hashlib
-import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -138,36 +137,6 @@ def test_what_failed_costs_nothing_and_is_tried_again(board, submission, sandbox
     assert [count(board, table) for table in (submissions, files, disclosures)] == [1, 1, 2]
 
 
-def test_what_failed_is_not_tried_again_if_the_quota_was_used_up_since(board, submission, sandbox_jobs):
-    board = with_quota(board, 1)
-    sandbox_jobs.unscored.add("Ann")
-    source = str(submission("Ann"))
-    code = add(board, source, now=NOW).code
-    sandbox_jobs.unscored.clear()
-    assert add(board, str(submission("Ann", seed=2, folder="later")), now=NOW).state == "scored"
-    with pytest.raises(QuotaError):
-        add(board, source, now=NOW)
-    with pytest.raises(QuotaError):  # of the day on which it arrived
-        add(board, source, now=NOW + timedelta(days=1))
-    again = add(with_quota(board, 2), source, now=NOW + timedelta(days=1))
-    assert (again.code, again.state, again.reason, again.cost) == (code, "scored", "", 1)
-    assert status_of(board, NOW).outdated == {}
-
-
-def test_what_was_received_and_cannot_be_received_any_more_is_known(board, submission, sandbox_jobs, tmp_path):
-    """Its code is from before it was received; a new submission would have the same."""
-    source = shutil.make_archive(str(tmp_path / "Ann"), "zip", submission("Ann"))
-    sandbox_jobs.unopened.add("Ann.zip")
-    code = add(board, source, now=NOW).code
-    sandbox_jobs.unopened.clear()
-    assert add(board, source, now=NOW).state == "scored"
-    sandbox_jobs.unopened.add("Ann.zip")
-    again = add(board, source, now=NOW)
-    assert (again.code, again.state) == (code, "scored")
-    assert again.note == f"this is the submission {code} of 2027-01-10T12:00:00Z again"
-    assert count(board, submissions) == 1
-
-
 def test_what_is_over_the_quota_is_refused(board, submission):
     board = with_quota(board, 2, "Europe/Warsaw")
     for seed in (1, 2):
@@ -208,16 +177,6 @@ def test_one_that_is_withdrawn_is_kept_and_not_ranked(board, submission):
     assert str(caught.value) == f"`{receipt.code}` was already withdrawn, at 2027-01-10T12:00:00Z"
 
 
-def test_a_remark_is_put_and_taken_away(board, submission):
-    code = add(board, str(submission("Ann")), now=NOW).code
-    assert (
-        change(board, moderating.note, code, " trained on \x1b[31m dev ").note == "remark: trained on \\x1b[31m dev"
-    )
-    assert stored(board)[0].remark == "trained on \x1b[31m dev"
-    assert change(board, moderating.note, code, "").note == "without a remark"
-    assert stored(board)[0].remark == ""
-
-
 @pytest.mark.parametrize("code", ["", "abc", "%%%%", "ffffffffffff"])
 def test_a_code_that_no_submission_has(code, sqlite_board, submission):
     add(sqlite_board, str(submission("Ann")), now=NOW)
@@ -255,32 +214,7 @@ def test_neither_a_password_nor_gits_words_are_for_everyone(sqlite_board, tmp_pa
     assert [path for path in (*written, tmp_path / "board.tar") if b"hunter2" in path.read_bytes()] == []
 
 
-@pytest.mark.parametrize(
-    "login", ["anna@example.org:s3cret", "anna:s3c@s3cret", "anna:1234/s3cret", "anna%40example.org:pw%40s3cret"]
-)
-def test_no_password_is_stored_whoever_logs_in(sqlite_board, tmp_path, login, capfd):
-    """With an @ or a / in it as it is, the address is refused before anything is stored."""
-    board = replace(sqlite_board, settings=replace(sqlite_board.settings, transports=("https",)))
-    try:
-        said = str(add(board, f"git+https://{login}@127.0.0.1:1/team.git@main", now=NOW))
-    except UsageError as error:
-        said = str(error)
-    back_up(board.folder, str(tmp_path / "board.tar"), now=NOW)
-    site.build(board, str(tmp_path / "site"), now=NOW)
-    written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert [path for path in written if b"s3cret" in path.read_bytes()] == []
-    assert "s3cret" not in f"{said} {status_of(board, NOW)} {capfd.readouterr()}"
-    assert [line["submitter"] for line in status_of(board, NOW).submissions] == ["127.0.0.1:1/team"] * ("%" in login)
-
-
 def test_the_folder_that_one_stands_in_has_a_name(sqlite_board, submission, monkeypatch):
     monkeypatch.chdir(submission("Ann.zip"))
     receipt = add(sqlite_board, ".", now=NOW)
     assert (receipt.submitter, receipt.name, receipt.state) == ("Ann.zip", "Ann.zip", "scored")
-
-
-def test_what_is_withdrawn_is_not_asked_for_an_output(sqlite_board, submission):
-    codes = [add(sqlite_board, str(submission(name, seed=seed)), now=NOW).code for seed, name in enumerate("ab")]
-    change(sqlite_board, moderating.withdraw, sqlite_board.settings, codes[0], reason="asked for", now=NOW)
-    status = status_of(sqlite_board, NOW)
-    assert (status.without_output, status.states["scored"]) == ({"dev-0": codes[1:]}, 1)

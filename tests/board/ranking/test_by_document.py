@@ -47,7 +47,6 @@ def test_equal_systems_rarely_have_a_range_of_their_own(tmp_path):
 
 @pytest.fixture
 def opened(tmp_path):
-    """Write a challenge and its answers, and outputs; return the story of a board of these, and the uploads."""
 
     def make(losses, config="", tests="", board="board"):
         folder = tmp_path / board

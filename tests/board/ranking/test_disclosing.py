@@ -10,7 +10,7 @@ from sqlalchemy import event, select
 
 from geval_py.board.database.schema import REJECTED, board, disclosures
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.tables.numbers import difference, interval, rounded, rounded_outward, significant
+from geval_py.tables.numbers import difference, interval, rounded, rounded_outward
 
 
 @pytest.fixture
@@ -43,14 +43,6 @@ def written(rows, action):
 ])  # fmt: skip
 def test_scores_are_rounded_to_significant_digits(value, digits, figure):
     assert rounded(value, digits) == figure
-
-
-@pytest.mark.parametrize(("value", "digits", "text"), [
-    (549.9, 4, "549.9"), (550.0, 4, "550.0"), (550.0, 3, "550"), (500.0, 1, "500"), (0.0018, 2, "0.0018"),
-    (0.0, 4, "0"), (1.2e20, 2, "1.2e20"), (math.inf, 4, "Infinity"), (None, 4, ""),
-])  # fmt: skip
-def test_and_written_with_as_many(value, digits, text):
-    assert significant(value, digits) == text
 
 
 @pytest.mark.parametrize(

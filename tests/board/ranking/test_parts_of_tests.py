@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rows import START, Rows, others_of, perplexity
 from samples import NOW, write
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from geval_py.board.database.schema import comparisons, disclosures, evaluations
 from geval_py.board.operations.submissions import add
@@ -187,12 +187,6 @@ def test_errors_in_board_yaml(rows, keys, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("written", ["30 %", "30%", "30.0 %"])
-def test_a_share_is_a_percentage(rows, written):
-    rows.edit(tests=f"{{test-A: {{split: {written}}}}}")
-    assert rows.board.settings.tests[0].split == 0.3
-
-
 # What is shown, and when
 
 
@@ -236,22 +230,6 @@ def test_intervals_ranges_and_letters_are_of_the_part(rows, public):
             assert entry.output.shown.low < entry.score < entry.output.shown.high
 
 
-def test_an_earlier_phase_keeps_the_public_part(rows, public):
-    of = losses(public, on_public=2, on_private=5)
-    rows.submit("one", of)
-    tables = [rows.standings(phase="dev", now=now) for now in (OPEN, OVER)]
-    assert tables[0] == tables[1]
-    assert tables[0].notes == ("the scores are of the public part, 30 lines",)
-    assert tables[0].entries[0].score == score_of(public, of)
-
-
-def test_what_arrives_later_is_ranked_by_the_private_part(rows, public):
-    of = losses(public, on_public=2, on_private=5)
-    rows.submit("late", of, at=72)
-    found = rows.standings(phase="post-deadline", now=OVER + timedelta(days=5))
-    assert [entry.score for entry in found.entries] == [score_of(private_of(public), of)]
-
-
 def test_the_deadline_is_that_of_the_last_phase_that_ranks_the_test(rows, public):
     rows.edit(
         tests="{test-A: {split: 30 %, disclosed: 6}, test-B: {}}",
@@ -261,15 +239,6 @@ def test_the_deadline_is_that_of_the_last_phase_that_ranks_the_test(rows, public
     of = losses(public, on_public=2, on_private=5)
     rows.submit("one", of)
     assert rows.table("test-A", phase="dev", now=OPEN) == [(1, "one", score_of(private_of(public), of))]
-
-
-def test_without_phases_the_private_part_never_decides(rows, public):
-    rows.edit(phases="[]")
-    of = losses(public, on_public=2, on_private=5)
-    rows.submit("one", of)
-    found = rows.standings(now=OVER + timedelta(days=5))
-    assert [entry.score for entry in found.entries] == [score_of(public, of)]
-    assert found.notes == ("the scores are of the public part, 30 lines",)
 
 
 def test_a_ladder_is_climbed_by_the_public_part_and_the_private_part_has_none(rows, public):
@@ -316,14 +285,6 @@ def test_nothing_of_the_private_part_is_computed_before_the_deadline(rows, publi
     compared = [row.one_id for row in rows.rows(comparisons)]
     assert {stored[one] for one in compared} == {30}
     assert {stored[row.evaluation_id] for row in rows.rows(disclosures)} == {30}
-
-
-def test_a_part_is_scored_once(rows, public):
-    rows.submit("one", losses(public, on_public=2, on_private=5), at=IN_FINAL)
-    rows.submit("two", losses(public, on_public=2, on_private=5), at=IN_FINAL)
-    for now in (OPEN, OVER, OPEN, OVER):
-        rows.standings(now=now)
-    assert rows.run(select(func.count()).select_from(evaluations))[0][0] == 3  # the whole, and each part
 
 
 def test_another_share_or_seed_makes_other_parts(rows, public):

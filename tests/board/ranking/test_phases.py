@@ -1,14 +1,12 @@
 """Phases with their own tests, digits and ladders; where a ladder holds a score back; the best variant alone."""
 
 import math
-import re
 
 import pytest
 from rows import START, Rows, others_of
 from sqlalchemy import select
 from test_ladder import losses, rounded
 
-from geval_py.board import site
 from geval_py.board.database.schema import disclosures, outputs, submissions
 from geval_py.board.ranking import leaderboard
 from geval_py.board.site import pages, view
@@ -233,14 +231,3 @@ def test_a_phase_of_the_future_has_no_page(rows):
     with view.loaded(rows.board, now=OPEN) as seen:
         assert list(seen.standings) == [("dev-0", "dev"), ("test-A", "final")]
         assert (seen.front(), seen.front("dev-0"), seen.front("test-A")) == ("final", "dev", "final")
-
-
-def test_pages_with_several_phases_write_each_score_with_the_digits_of_its_phase(rows, tmp_path):
-    rows.submit("one", losses(2.5, 0.1), at=0)
-    rows.submit("two", losses(2.0, 0.1), at=30)
-    site.build(rows.board, str(tmp_path / "public"), now=OPEN)
-    numbers = re.compile(r'<td class="number">([0-9][^<]*)</td>')
-    for page in ("compare", "progress"):
-        text = (tmp_path / "public" / f"{page}.test-A.html").read_text(encoding="utf-8")
-        found = [one for one in numbers.findall(text) if "." in one]
-        assert found == ["7.39", "6.6–8.2", "12.18", "10.9–13.5"]

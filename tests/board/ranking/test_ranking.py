@@ -105,14 +105,6 @@ def test_no_score_place_or_order_is_shown_of_a_test_with_no_digits(rows):
     assert shown.notes == ()
 
 
-def test_after_the_last_deadline_they_are(rows):
-    rows.edit(tests="{test-A: {disclosed: 0, disclosed_after: 2}}", phases=PHASES)
-    rows.submit("one", 123.0, at=1)
-    rows.refresh(START + timedelta(hours=4))
-    shown = standings(rows.board, phase="warm-up", now=NOW)
-    assert [(entry.place, entry.score) for entry in shown.entries] == [(1, 120.0)]
-
-
 def test_other_metrics_are_shown_beside_under_their_names(rows):
     rows.edit(also="[LogLossHashed, 'LikelihoodHashed:N<likelihood>']")
     rows.submit("one", {"PerplexityHashed": 100.0, "LogLossHashed": 4.60517, "LikelihoodHashed:N<likelihood>": 0.01})
@@ -123,14 +115,6 @@ def test_other_metrics_are_shown_beside_under_their_names(rows):
         {"LogLossHashed": 4.605, "likelihood": 0.01},
         {"LogLossHashed": None, "likelihood": None},
     ]
-
-
-def test_each_test_has_a_table_of_its_own(rows):
-    rows.edit(tests="{test-A: {}, dev-0: {}}")
-    rows.submit("one", 100.0)
-    rows.submit("two", 80.0, test="dev-0")
-    assert rows.table() == [(1, "one", 100.0)]
-    assert rows.table("dev-0") == [(1, "two", 80.0)]
 
 
 @pytest.mark.parametrize(("asked", "message"), [

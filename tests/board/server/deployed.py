@@ -110,20 +110,17 @@ def now():
 
 
 def _secrets(board, names, make):
-    """Make accounts, and a secret of each."""
     with accounts_of(board).writing() as people:
         links = [accounts.invite(people, name, now=now()).secret for name in names]
         return [make(people, one) for link in links for one in sign_in.accept(people, link, now())]
 
 
 def sessions(board, names):
-    """Sign people in; gives the cookie of each."""
     made = _secrets(board, names, lambda people, one: secrets.issue(people, secrets.SESSION, one.person, now()))
     return [f"geval={secret}" for secret in made]
 
 
 def tokens(board, names):
-    """Make accounts; gives a token of each."""
     return _secrets(board, names, lambda people, one: sign_in.make_token(people, one, now=now()))
 
 
@@ -190,7 +187,6 @@ def _check_upload(connection, row, key):
 
 
 def content_of(connection, digest):
-    """Read a content, whose digest is verified; gives its size."""
     place = f"/dev/shm/geval-content-{os.getpid()}"
     try:
         write_content(connection, digest, place)
@@ -210,7 +206,6 @@ def _check_quota(connection, board, rows):
 
 
 def waiting(board):
-    """Return how many uploads wait."""
     with board.reading() as connection:
         query = select(func.count()).where(submissions.c.state == WAITING)
         return connection.execute(query).scalar_one()

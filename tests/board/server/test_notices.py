@@ -157,11 +157,6 @@ def test_a_server_of_mail_that_stays_away_is_given_up_at_last(served, unused_por
     ]
 
 
-def test_an_environment_without_the_password_is_told(served, mailbox):
-    uploaded(served, mailbox.port, user="board", password="NOTHING_HERE")
-    assert failures(served) == {"the environment variable NOTHING_HERE is empty, or not ASCII": 1}
-
-
 def test_what_was_taken_by_a_worker_that_died_is_sent_by_another(served, mailbox, monkeypatch):
     class Killed(BaseException):
         pass
@@ -211,17 +206,6 @@ def test_a_mailbox_that_hangs_delays_only_its_own_mails(served, mailbox, monkeyp
     served.work()
     told = [letter.get_payload().strip() for letter in mailbox.letters if letter["X-RcptTo"] == "anna@uni.example"]
     assert told == ["one", "two"]
-
-
-def test_a_slow_receiver_holds_up_no_upload(served, mailbox, monkeypatch):
-    slow = threading.Event()
-    monkeypatch.setattr("geval_py.board.server.delivery._send", lambda *_: slow.wait(20))
-    threading.Thread(target=uploaded, args=(served, mailbox.port)).start()
-    program = served.token("bob")
-    number = program.put(OUT, output("test-A", 0.6)).json()["number"]
-    served.work()
-    assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
-    slow.set()
 
 
 def test_an_announcement_is_mailed_to_all_members(served, mailbox, geval):

@@ -26,7 +26,6 @@ SURE = {"sure": "yes"}
 
 @pytest.fixture
 def organiser(served):
-    """A browser in which the organiser is signed in."""
     return served.signed_in("olga", role="organiser")
 
 
@@ -164,7 +163,6 @@ def test_what_an_organiser_gets_wrong_changes_nothing(shared, anyone, change, fo
 
 
 def rows_of(page):
-    """The cells of the first column of a page's list."""
     return [re.sub("<.*?>", "", one) for one in re.findall("<th scope=.row..*?>(.*?)</th>", page.text)]
 
 

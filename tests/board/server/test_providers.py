@@ -143,22 +143,6 @@ def test_a_sign_in_to_one_board_opens_no_other(several, provider, monkeypatch):
     assert statuses == [403, 303]
 
 
-def test_an_address_has_one_account(school):
-    """A second invitation of an address is refused, so that who has it gets neither account by chance."""
-    school.signed_in("one", email="bob@other.example")
-    with pytest.raises(accounts.RefusedError, match="`one` has an account"):
-        school.invite("two", email="BOB@other.example")
-    assert come(school.browser(), "4").status_code == 403
-
-
-def test_a_closed_account_stays_closed(school):
-    school.signed_in("anna", email="anna@uni.example")
-    with school.people() as people:
-        accounts.close(people, accounts.account_named(people, "anna"), school.clock())
-    answer = come(school.browser(), "1")
-    assert (answer.status_code, reason_of(answer)) == (403, "this account was closed; ask the organiser")
-
-
 def test_who_was_removed_makes_no_account_with_another_address(school):
     """An account of another site is known by its id, whatever address it has now."""
     anna = school.browser()
@@ -173,15 +157,6 @@ def test_who_was_removed_makes_no_account_with_another_address(school):
     with school.people() as people:
         accounts.reopen(people, accounts.account_named(people, "anna", closed=True), school.clock())
     assert school.rows(select(identities)) == []  # who signed in before must be invited again
-
-
-def test_who_is_signed_in_adds_a_provider(school):
-    browser = school.signed_in("carol")
-    assert come(browser, "3").headers["location"] == "/sign-in/connect"
-    assert browser.post("/sign-in/connect").status_code == 303
-    other = school.browser()
-    assert come(other, "3").status_code == 303
-    assert "carol" in other.get("/me").text
 
 
 def test_who_is_signed_in_makes_no_other_account_by_a_provider(school):

@@ -71,7 +71,6 @@ class Senders:
 
     @staticmethod
     def _one(port, one):
-        """Return the receipt; None if there is no answer, or if the server says that it cannot now."""
         with suppress(OSError, HTTPException):
             status, told = send(port, one[0], output("test-A", 0.5, one[1]))
             assert status in (200, 201, 503), told
@@ -98,7 +97,6 @@ def time_goes_by(board):
 
 
 def kill_workers(process):
-    """Kill the workers of a server with their children, then stop the server."""
     for pid in processes_of(process.pid)[:0:-1]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -106,7 +104,6 @@ def kill_workers(process):
 
 
 def kill_all(process):
-    """Kill a server with its worker and their children, in any order."""
     for pid in processes_of(process.pid)[::-1]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -231,7 +228,6 @@ def test_two_servers_on_one_database(board, times):
 
 
 def send_number(secret, number, port):
-    """Upload an output; gives the number of the upload."""
     return send(port, secret, output("test-A", 0.5, number))[1]["number"]
 
 
@@ -256,7 +252,6 @@ def filling(small_disk, full, challenge, database, tmp_path):
 
 
 def change(board, *statements):
-    """Run statements outside of any transaction."""
     with board.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for statement in statements:
             connection.exec_driver_sql(statement)

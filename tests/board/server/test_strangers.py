@@ -47,7 +47,6 @@ def ask(address, request, *, seconds=1):
 
 
 def statuses(answer):
-    """The status of each answer on a connection."""
     return [int(one) for one in re.findall(rb"^HTTP/1\.1 (\d{3})", answer, re.MULTILINE)]
 
 
@@ -59,7 +58,6 @@ def door(shared):
 
 
 def token_of(served):
-    """The header of a token, as bytes."""
     return b"Authorization: " + served.token("anna")._headers["Authorization"].encode() + b"\r\n"
 
 
@@ -119,7 +117,6 @@ UPLOAD = b"POST /me/upload HTTP/1.1\r\n" + SAME_SITE + FORM
 
 
 def cookie(browser):
-    """The header of a browser's session, as bytes."""
     return b"Cookie: geval=" + browser.cookies["geval"].encode() + b"\r\n"
 
 
@@ -388,7 +385,6 @@ def test_hostile_archives_are_refused_with_the_reason(served, content, reason):
 
 @pytest.mark.long
 def test_an_upload_beyond_what_the_test_set_needs_is_not_checked(served, monkeypatch):
-    """Sixty lines are expected: an output has at most 100 MB, and a thousand times its packed bytes."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:xz", preset=0) as file:
         member = tarfile.TarInfo("test-A/out.tsv")

@@ -33,7 +33,6 @@ def open_page(open_address, site):
 
 
 def one_submission(site, status):
-    """The page of a submission that became of it what is asked."""
     for path in sorted((site / "submissions").iterdir()):
         if f'class="state {status}"' in path.read_text(encoding="utf-8"):
             return f"submissions/{path.name}"
@@ -41,7 +40,6 @@ def one_submission(site, status):
 
 
 def one_submitter(site):
-    """The page of a submitter, the largest."""
     path = max((site / "submitters").iterdir(), key=lambda path: path.stat().st_size)
     return f"submitters/{path.name}"
 

@@ -7,19 +7,15 @@ import re
 import time
 import zipfile
 from datetime import timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
 from rows import NOW as ROWS_NOW
 from rows import Rows
-from samples import LINES, NOW, change, write
+from samples import NOW, write
 
 from geval_py.board import site
-from geval_py.board.database.store import Board
 from geval_py.board.operations import submissions
-from geval_py.board.operations import submissions as moderating
-from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.site.files import write_site
 from geval_py.board.site.view import loaded
 from geval_py.errors import UsageError
@@ -141,21 +137,6 @@ def test_the_same_bytes_when_built_twice_and_later(rows, tmp_path):
     assert files_of(tmp_path / "one") == files_of(tmp_path / "other")
 
 
-def test_likenesses_are_found_between_submitters_only(rows):
-    losses = [0.1 * line for line in range(40)]
-    copy = [9.0, *losses[1:]]
-    rows.submit("ann", losses, at=6)
-    rows.submit("ann", losses, at=7)
-    bob = rows.submit("bob", copy, at=8)
-    eve = rows.submit("eve", [loss + 1 for loss in losses], at=9)  # in the same order
-    rows.submit("dan", losses[::-1], at=10)
-    with rows.board.reading() as connection:
-        found = list(likenesses(connection, rows.board.settings))
-    pairs = {(one.one_submitter, one.other_submitter, one.same, one.lines) for one in found if one.lines == 40}
-    assert pairs == {("bob", "ann", 39, 40), ("eve", "ann", 0, 40)}
-    assert {one.one for one in found if one.lines == 40} == {bob, eve}
-
-
 def test_an_older_site_stands_until_the_new_one_is_whole(tmp_path):
     place = tmp_path / "public"
     write_site(str(place), [("site.json", '{"generator": "geval-py"}'), ("index.html", "old")])
@@ -206,29 +187,6 @@ def test_only_a_site_is_replaced(tmp_path, rows, name, reason):
 
 
 # Whole boards: submissions are added, scored and shown.
-
-
-def add_some(board, submission, **more):
-    """Add two that are scored, one that is rejected and one that is withdrawn; gives their receipts."""
-    codes = []
-    for hour, (name, skill) in enumerate([("ann", 0.5), ("bob", 0.3), ("eve", 0.2)]):
-        place = submission(name, skill, tests=("test-A", "dev-0"), **more)
-        codes.append(submissions.add(board, str(place), at=NOW - timedelta(hours=9 - hour), now=NOW))
-    short = submission("dan", 0.4, lines=LINES - 1)
-    codes.append(submissions.add(board, str(short), at=NOW - timedelta(hours=2), now=NOW))
-    change(board, moderating.withdraw, board.settings, codes[2].code, "asked for", NOW)
-    return codes
-
-
-def with_keys(board, **keys):
-    """Edit single lines of board.yaml."""
-    path = Path(board.folder) / "board.yaml"
-    text = path.read_text(encoding="utf-8")
-    for key, value in keys.items():
-        text, count = re.subn(rf"(?m)^{key}:.*(\n[ -].*)*$", f"{key}: {value}", text)
-        assert count == 1, key
-    path.write_text(text, encoding="utf-8")
-    return Board.open(board.folder)
 
 
 def test_a_site_on_each_database(board, submission, tmp_path):
