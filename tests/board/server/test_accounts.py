@@ -130,7 +130,7 @@ def test_an_account_that_is_opened_takes_nothing_of_others(served, command, chan
 
 
 @pytest.mark.parametrize(("words", "reason"), [
-    (["That Name"], "there is a team `That Name` already; choose another name"),
+    (["Night owls"], "there is a team `Night owls` already; choose another name"),
     (["bob", "--team", "Tearn 7"], "there is a team `Team 7` already; choose another name"),
     (["That Narne", "--team", "Team 7"],
      "`That Narne (Team 7)` is or looks like the account `That Name (Team 7)`; give a name that differs more"),
@@ -138,7 +138,7 @@ def test_an_account_that_is_opened_takes_nothing_of_others(served, command, chan
 ])  # fmt: skip
 def test_nobody_joins_a_team_or_is_taken_for_another_by_the_name_alone(served, invite, words, reason):
     """Else whoever has taken the name of a team sees the uploads of the person with this name."""
-    served.signed_in("mallory", team="That Name")
+    served.signed_in("mallory", team="Night owls")
     served.invite("That Name", team="Team 7")
     assert invite(*words) == (1, "", f"geval: {reason}\n")
 

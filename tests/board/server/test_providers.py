@@ -159,13 +159,16 @@ def test_who_was_removed_makes_no_account_with_another_address(school):
     assert school.rows(select(identities)) == []  # who signed in before must be invited again
 
 
-def test_who_is_signed_in_makes_no_other_account_by_a_provider(school):
+def test_who_is_signed_in_adds_a_provider_and_makes_no_other_account_by_it(school):
     """Else a member could have as many teams, and quotas, as they have accounts of other sites."""
     browser = school.signed_in("carol")
     assert come(browser, "3").headers["location"] == "/sign-in/connect"
     answer = browser.post("/sign-in/name", data={"name": "carol 2"})
     assert (answer.status_code, "ask the organiser" in answer.text) == (422, True)
     assert school.rows(select(table.c.name)) == ["carol"]
+    assert browser.post("/sign-in/connect").status_code == 303
+    assert come(other := school.browser(), "3").status_code == 303
+    assert "carol" in other.get("/me").text
 
 
 def test_a_session_that_ended_meanwhile_adds_no_provider(school):
@@ -283,12 +286,9 @@ def test_a_refusal_is_told_without_the_words_of_strangers(school):
     assert "Pay" not in answer.text
 
 
-def test_other_sites_cannot_begin(school):
+def test_only_the_own_site_begins_and_the_cookie_is_as_safe_as_the_session(school):
     answer = school.browser().get("/sign-in/by/school", headers={"Sec-Fetch-Site": "cross-site"})
     assert answer.headers["location"] == "/sign-in"
-
-
-def test_the_cookie_is_as_safe_as_the_session(school):
     answer = school.browser().get("/sign-in/by/school")
     cookie = answer.headers["set-cookie"]
     assert re.fullmatch(r"geval-sign-in=[\w.=-]+; path=/; Max-Age=900; httponly; samesite=lax", cookie)
@@ -324,7 +324,7 @@ GITHUB_ANSWERS = {  # as docs.github.com describes them
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.no_cover
 def test_in_a_browser(school, address, open_address):
     def look():

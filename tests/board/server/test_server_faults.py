@@ -5,7 +5,6 @@ What must hold after each is :func:`deployed.check_invariants`. All but one kill
 
 import os
 import random
-import shutil
 import signal
 import socket
 import struct
@@ -16,7 +15,6 @@ from datetime import UTC, datetime
 from functools import partial
 from http.client import HTTPException
 from itertools import chain
-from pathlib import Path
 
 import pytest
 from deployed import (
@@ -229,85 +227,3 @@ def test_two_servers_on_one_database(board, times):
 
 def send_number(secret, number, port):
     return send(port, secret, output("test-A", 0.5, number))[1]["number"]
-
-
-# A full disk
-
-
-@pytest.fixture
-def filling(small_disk, full, challenge, database, tmp_path):
-    """A board whose database, or contents in PostgreSQL, stand on a small disk."""
-    is_small, is_file = full == "the database", database == "board.sqlite"
-    where = str(small_disk / database) if is_small and is_file else database
-    board = creation.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=where)
-    set_keys(board, **UNLIMITED)
-    if not is_small or is_file:
-        yield board
-        return
-    (small_disk / "space").mkdir()
-    shutil.chown(small_disk / "space", Path(board.engine.url.query["host"]).owner())
-    change(board, f"CREATE TABLESPACE small LOCATION '{small_disk}/space'", "ALTER TABLE blobs SET TABLESPACE small")
-    yield board
-    change(board, "ALTER TABLE blobs SET TABLESPACE pg_default", "DROP TABLESPACE small")
-
-
-def change(board, *statements):
-    with board.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        for statement in statements:
-            connection.exec_driver_sql(statement)
-
-
-ON_DISK = ["the database", "temporary files"]  # what stands on the disk that is full
-
-
-@pytest.mark.slow
-@on_both_with("full", ON_DISK, quick=[])
-@pytest.mark.parametrize("times", [50])
-def test_a_full_disk_in_the_middle_of_an_upload(filling, full, small_disk, times):
-    """It is refused with a reason that a program can read, nothing of it stays, and afterwards it is taken."""
-    board, more = filling, {"TMPDIR": str(small_disk)} if full == "temporary files" else {}
-    chance, secret = random.Random(times), tokens(board, ["anna"])[0]
-    given, refused = [], 0
-    with serving(board, "--workers", 0, **more) as (port, process):
-        for number in range(times):
-            content = padded(number, chance.randrange(1, 400_000))
-            fill(small_disk, chance.randrange(0, len(content)) if number else 0)
-            status, told = send(port, secret, content)
-            assert status in (201, 503), told
-            refused += status == 503
-            assert (told.get("receipt") is None) == (status == 503)
-            assert ask(port, "GET", "/receipt-key")[0] == 200
-            (small_disk / "filler").unlink()
-            check_invariants(board, given, is_idle=False)
-            status, told = send(port, secret, content)
-            assert status in (200, 201), told
-            given.append(told["receipt"])
-            assert list(small_disk.glob("**/upload-*")) == []
-            worker = Process("work", board.folder, "--workers", "1", "--once", **more)
-            worker.wait()
-        assert process.is_running
-    assert not list(small_disk.glob("geval-*"))  # a site that was being built is given up with its server
-    assert refused
-    assert check_invariants(board, given) == {"scored": times}
-    print(f"{refused} of {times} uploads refused for a full disk of {full}, and accepted afterwards")
-
-
-def padded(seed, size):
-    """An output whose last line is long and cannot be compressed."""
-    text = output("test-A", 0.5, seed).rstrip("\n")
-    chance = random.Random(seed)
-    words = "".join(f" {chance.getrandbits(80):x}:0.0000001" for _ in range(size // 32))
-    last = text.rpartition("\n")[2]
-    return f"{text[: -len(last)]}{last.split(' ')[0]}{words} :0.1\n"
-
-
-def fill(folder, left):
-    """Fill a disk but for about so many bytes."""
-    with open(folder / "filler", "wb", buffering=0) as file, suppress(OSError):
-        while file.write(bytes(1 << 16)):
-            pass
-    with suppress(OSError), open(folder / "filler", "ab", buffering=0) as file:
-        while file.write(bytes(4096)):
-            pass
-    size = Path(folder / "filler").stat().st_size
-    os.truncate(folder / "filler", max(0, size - left // 4096 * 4096))
