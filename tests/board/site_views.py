@@ -179,6 +179,24 @@ def view(found=None, *, digits=4, changes=None, among=lambda _: True, **others):
 PHASES = (Phase(name="main", until=datetime(2027, 1, 31, 23, tzinfo=UTC)),)
 
 
+def of_two_phases():
+    """A site after a deadline: who came first stands in the phase before it, and who came last behind it."""
+    whole = view(changes={"phases": PHASES}, phase="post-deadline")
+    middle = whole.submissions[len(whole.submissions) // 2].arrived
+    standings = {
+        (test, phase): replace(
+            of,
+            entries=tuple(
+                replace(one, submission=replace(one.submission, phase=phase))
+                for one in of.entries
+                if (one.submission.arrived > middle) == (phase == "post-deadline")
+            ),
+        )
+        for (test, phase), of in whole.standings.items()
+    }
+    return replace(whole, standings=standings)
+
+
 # What is in the files of a site
 
 

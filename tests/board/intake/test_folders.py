@@ -9,7 +9,7 @@ from hostile import LINE, OUT
 
 from geval_py.board.intake.identity import fingerprint
 from geval_py.board.intake.receiving import test_and_variant as tell
-from geval_py.board.submission import RejectedError, digest_of
+from geval_py.board.submission import RejectedError
 
 SHA = hashlib.sha256(LINE).hexdigest()
 LATER = "test-B/out.tsv"
@@ -177,12 +177,3 @@ def test_a_folder_that_cannot_be_listed_is_rejected(refusal, folder, monkeypatch
 
     monkeypatch.setattr(os, "scandir", denied)
     assert refusal(source) == "`test-A/` cannot be read: Permission denied"
-
-
-@pytest.mark.parametrize("name", [LATER, "test-B/out-k=1.tsv.gz", "dev-1/out.parquet"])
-def test_outputs_of_other_test_sets_are_kept_for_later(receiving, folder, name):
-    """They are files like others, in the digest too, but no outputs."""
-    parcel = receiving(folder({OUT: LINE, name: LINE, "train/out.tsv": LINE, "test-B/x.tsv": LINE}))
-    assert [file.name for file in parcel.files] == sorted([OUT, name])
-    assert parcel.digest == digest_of(parcel.files)
-    assert [output.file for output in parcel.outputs] == [OUT]

@@ -303,15 +303,6 @@ def test_no_part_of_any_password_is_shown(scheme, user, password, rest, git):
     assert not [part for part in parts if part in said and part not in others]
 
 
-@pytest.mark.parametrize("login", ["anna:s3cret", "s3cret", "anna:s3cret%40s3cret"])
-def test_what_git_says_of_an_address_with_a_login_is_not_shown(receiving, login, monkeypatch):
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    with pytest.raises(FailedError) as raised:
-        receiving(f"git+https://{login}@localhost:1/a.git@main", transports=("https",))
-    said = "git+https://localhost:1/a.git@main: git's reason is not shown, because the address has a login"
-    assert (raised.value.reason, raised.value.aside) == ("the branch cannot be fetched", said)
-
-
 @pytest.mark.parametrize(("source", "name", "submitter"), [
     ("git+https://example.org/annA/gap.git@main", "gap@main", "example.org/annA/gap"),
     ("git+https://example.org/annB/gap.git@main", "gap@main", "example.org/annB/gap"),

@@ -12,7 +12,6 @@ from sqlalchemy import select
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import submissions
-from geval_py.board.operations import pipeline
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add, scan
 from geval_py.board.settings import moment_text
@@ -142,19 +141,6 @@ def test_one_moment_for_all_goes_before_the_manifest(board, submission, tmp_path
     assert told(receipts) == [("ann", "scored", "--at", EVENING)]
 
 
-def test_one_that_failed_keeps_its_time_and_what_says_it(board, submission, tmp_path):
-    stamp(submission("ann"), EVENING)
-    limits = replace(board.settings.limits, files=0)
-    small = replace(board, settings=replace(board.settings, limits=limits))
-    shutil.make_archive(str(tmp_path / "uploads" / "ann"), "zip", tmp_path / "uploads" / "ann")
-    shutil.rmtree(tmp_path / "uploads" / "ann")
-    stamp(tmp_path / "uploads" / "ann.zip", EVENING)
-    assert told(scan(small, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime"))[0][1] == "rejected"
-    assert told(scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, again=True)) == [
-        ("ann", "scored", "mtime", EVENING)
-    ]
-
-
 # Whose submission it is.
 
 
@@ -180,22 +166,6 @@ def test_folders_whose_names_look_alike_are_two_submitters(board, submission, tm
     receipts = scan(board, str(tmp_path / "uploads"), now=EVENING)
     assert [(one.submitter, one.state) for one in receipts] == [("Kamal", "scored"), ("Karnal", "scored")]
     assert status_of(board, EVENING).submitters == 2
-
-
-def test_a_folder_that_is_written_like_a_submitter_who_came_meanwhile_is_refused(
-    board, submission, tmp_path, monkeypatch
-):
-    earlier, process = str(submission("ann", folder="earlier")), pipeline.process_source
-
-    def process_when_ann_has_come(source, *others):
-        if source.endswith("Ann"):
-            add(board, earlier, now=EVENING)
-        return process(source, *others)
-
-    submission("Ann", 0.4)
-    monkeypatch.setattr(pipeline, "process_source", process_when_ann_has_come)
-    (refused,) = scan(board, str(tmp_path / "uploads"), now=EVENING)
-    assert (refused.state, refused.reason) == ("refused", "`Ann` is written like the submitter `ann`; rename it")
 
 
 def test_a_folder_that_is_written_like_a_submitter_is_refused(board, submission, tmp_path):

@@ -182,17 +182,6 @@ def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_i
     assert status_of(board, NOW).states == {"scored": 2, "rejected": 0, "failed": 0, "withdrawn": 0}
 
 
-def test_answers_that_change_during_a_run_are_those_that_count(ranked, tmp_path):
-    change_answers(tmp_path)
-    before = places(ranked)
-
-    def meanwhile(done, total):
-        write_answers(tmp_path, words_of("test-A"))
-
-    rescore(ranked, now=LATER, progress=meanwhile)
-    assert (places(ranked), status_of(ranked, NOW).outdated) == (before, {})
-
-
 LATER_TEST, LEFT_OUT = "test-B", "its outputs for test-B are left out: "
 
 
@@ -269,22 +258,6 @@ def test_a_malformed_output_of_a_test_that_comes_later_is_left_out(with_later_te
     (page,) = (tmp_path / "site").rglob(f"{code}*.html")
     assert "Some outputs are not scored." in page.read_text(encoding="utf-8")
     assert "E114" in page.read_text(encoding="utf-8")
-
-
-def test_what_failed_of_a_test_that_comes_later_is_tried_again(with_later_test, submission, tmp_path, sandbox_jobs):
-    add(with_later_test, str(submission("ann", tests=("test-A", LATER_TEST))), now=NOW)
-    board = name_it(with_later_test, tmp_path)
-    before = places(board)
-
-    sandbox_jobs.unscored.add("ann")
-    (receipt,) = rescore(board, now=LATER).receipts
-    sandbox_jobs.unscored.clear()
-    assert (receipt.state, receipt.reason) == ("scored", f"{LEFT_OUT}it took more than 600 seconds")
-    assert places(board) == before
-    assert rescore(board, now=LATER).outdated == ()
-    (receipt,) = rescore(board, now=LATER, again=True).receipts
-    assert (receipt.state, receipt.reason, status_of(board, LATER).outdated) == ("scored", "", {})
-    assert places(board) == before
 
 
 def test_two_outputs_of_one_variant_of_a_test_that_comes_later(with_later_test, submission, tmp_path):

@@ -46,13 +46,8 @@ def test_all_that_is_there_is_added(board, uploads):
     assert [entry.submitter for entry in standings(board, now=NOW).entries] == ["ann", "bob", "eve"]
     status = status_of(board, NOW)
     assert status.states == {"scored": 3, "rejected": 2, "failed": 0, "withdrawn": 0}
-    assert [line["name"] for line in status.submissions] == [
-        "ann",
-        "bad",
-        "bob",
-        "eve",
-        "mal",
-    ]  # stored in their order
+    names = [line["name"] for line in status.submissions]
+    assert names == ["ann", "bad", "bob", "eve", "mal"]  # stored in their order
 
 
 def test_only_what_is_new_is_looked_into(board, uploads, submission, sandbox_jobs):

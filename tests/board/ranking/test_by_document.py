@@ -84,11 +84,8 @@ def compared(story):
     """Compare the outputs of a board as ``geval compare`` does, without --documents."""
     paths = sorted((story.folder / "uploads").glob("*/test-A/out.tsv"))
     results = [evaluate(story.folder / "answers", "test-A", output=path) for path in paths]
-    return compare(results, documents=None if "--documents" in config_of(story) else False)
-
-
-def config_of(story):
-    return (story.folder / "answers/config.txt").read_text()
+    config = (story.folder / "answers/config.txt").read_text()
+    return compare(results, documents=None if "--documents" in config else False)
 
 
 @pytest.mark.slow

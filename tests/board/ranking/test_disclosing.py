@@ -5,10 +5,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rows import NOW, START, Rows
+from rows import NOW, Rows
 from sqlalchemy import event, select
 
-from geval_py.board.database.schema import REJECTED, board, disclosures
+from geval_py.board.database.schema import board, disclosures
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.tables.numbers import difference, interval, rounded, rounded_outward
 
@@ -59,17 +59,6 @@ def test_the_score_and_the_ends_of_its_interval_are_disclosed(rows):
     assert shown(rows) == [(1, "PerplexityHashed", 123.5, 111.1, 135.9), (2, "PerplexityHashed", None, None, None)]
 
 
-def test_nothing_is_of_what_does_not_stand(rows):
-    rows.submit("one", 123.456, state=REJECTED)
-    rows.submit("two", 123.456, withdrawn=START)
-    code = rows.submit("three", 123.456)
-    rows.refresh()
-    assert [output for output, *_ in shown(rows)] == [3]
-    rows.withdraw(code)
-    rows.refresh()
-    assert shown(rows) == []
-
-
 def test_what_was_scored_again_is_disclosed_anew(rows):
     """Not as in Cloud-CV/EvalAI, PR 2361, where the stale score was shown."""
     code = rows.submit("one", 123.456)
@@ -105,15 +94,6 @@ def test_a_reader_notices_what_was_edited(rows, changed, is_stale):
     before = rows.rows(board)
     standings(rows.board, now=NOW)
     assert (rows.rows(board) != before) == is_stale
-
-
-def test_without_a_score_for_it_a_metric_is_not_disclosed(rows):
-    rows.submit("one", {"LogLossHashed": 4.0})
-    rows.refresh()
-    assert shown(rows) == []
-    rows.edit(also="[LogLossHashed]")
-    rows.refresh()
-    assert shown(rows) == [(1, "LogLossHashed", 4.0, 3.6, 4.4)]
 
 
 @given(score=st.floats(1e-3, 1e6), low=st.floats(0.5, 1), high=st.floats(1, 2), digits=st.integers(1, 6))

@@ -2,14 +2,12 @@
 
 import csv
 import io
-import json
 import math
 import re
 
 import pytest
 from rows import KEYS, Rows
 
-import geval_py
 from geval_py.cli import commands
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import group_letters
@@ -73,20 +71,6 @@ def test_for_programs_as_csv_with_formulas_defused_and_numbers_left_alone(board,
     ]  # fmt: skip
     assert [row[4] for row in rows] == ["one", "two", "'-base", "three", "four"]
     assert rows[3][-1] == "1"
-
-
-def test_as_json_without_what_only_the_database_knows(board, capsys):
-    document = json.loads(shown(capsys, board, "--format", "json"))
-    assert {key: value for key, value in document.items() if key != "entries"} == {
-        "version": geval_py.__version__, "test": "test-A", "phase": "", "metric": "PerplexityHashed", "unit": "words",
-        "direction": "lower", "digits": 4, "end_digits": 4, "by": "submitter", "floor": None, "notes": [], "part": "",
-    }  # fmt: skip
-    assert document["entries"][4] == {
-        "place": 4, "shared": False, "first": 4, "last": 4, "submitter": "four", "code": "000000000004",
-        "variant": "", "score": "Infinity", "low": "Infinity", "high": "Infinity", "groups": [2],
-        "others": {"LogLossHashed": None}, "baseline": False, "description": "", "tags": [], "params": {},
-        "remark": "see\nthere", "affiliation": "", "links": [], "held": False, "arrived": "2027-01-01T15:00:00Z",
-    }  # fmt: skip
 
 
 def test_as_latex(board, capsys):

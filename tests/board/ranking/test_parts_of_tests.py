@@ -61,14 +61,11 @@ def test_the_public_part_has_its_share_of_the_lines(lines, share, wanted):
     assert len(public_lines([str(line) for line in range(lines)], share, "secret")) == wanted
 
 
-def test_the_lines_of_a_document_are_in_one_part():
+def test_the_lines_of_a_document_are_in_one_part_however_large_it_is():
     documents = [f"document {line // 4}" for line in range(LINES)]
     public = public_lines(documents, 0.3, "secret")
     assert len(public) in (28, 32)
     assert {documents[line] for line in public}.isdisjoint(documents[line] for line in private_of(public))
-
-
-def test_a_part_has_a_document_even_if_all_are_large():
     assert len(public_lines(["a"] * 9 + ["b"], 0.3, "secret")) == 1
     assert len(public_lines(["a"] * 6 + ["b"] * 5, 0.3, "secret")) in (5, 6)
     assert 0 < len(public_lines(["a"] * 6 + ["b"] * 5, 0.9, "secret")) < 11
@@ -285,15 +282,6 @@ def test_nothing_of_the_private_part_is_computed_before_the_deadline(rows, publi
     compared = [row.one_id for row in rows.rows(comparisons)]
     assert {stored[one] for one in compared} == {30}
     assert {stored[row.evaluation_id] for row in rows.rows(disclosures)} == {30}
-
-
-def test_another_share_or_seed_makes_other_parts(rows, public):
-    of = losses(public, on_public=2, on_private=5)
-    rows.submit("one", of, at=IN_FINAL)
-    assert rows.table(now=OPEN) == [(1, "one", score_of(public, of))]
-    for keys in ({"tests": "{test-A: {split: 60 %, disclosed: 6}}"}, {"seed": "1"}):
-        rows.edit(**keys)
-        assert rows.table(now=OPEN) != [(1, "one", score_of(public, of))]
 
 
 def test_a_score_that_was_made_again_has_new_parts(rows, public):

@@ -117,20 +117,6 @@ def test_a_class_list_is_told_what_its_columns_are(served, geval, tmp_path, text
     assert (found[0], told in found[2]) == (status, True)
 
 
-def test_a_list_that_is_invited_again_makes_links_for_new_people_alone(served, geval, tmp_path):
-    path = tmp_path / "class.csv"
-    words = "board", "invite", served.board.folder, "--list", str(path), "--url", ADDRESS
-    path.write_text("name,email\nBob,bob@uni.example\nEve,eve@uni.example\n")
-    bob, eve = [line.rpartition(",")[2].removeprefix(ADDRESS) for line in geval(*words)[1].splitlines()[1:]]
-    browser = served.browser()
-    assert browser.post(bob).status_code == 303
-    path.write_text("name,email\nBob,bob@uni.example\nEve,eve@uni.example\nJoe,joe@uni.example\n")
-    status, out, told = geval(*words)
-    assert (status, [line.partition(",")[0] for line in out.splitlines()]) == (0, ["name", "Joe"])
-    assert told == "geval: note: 2 people of the list had an account before, and got no new link\n"
-    assert (browser.get("/me").status_code, served.browser().post(eve).status_code) == (200, 303)
-
-
 def test_several_teams_are_extended_at_once_or_none(served, geval):
     for name in ("anna", "bob"):
         served.invite(name)

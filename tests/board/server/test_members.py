@@ -112,7 +112,7 @@ def test_a_member_leaves_and_somebody_owns_the_team_still(served, geval):
     assert anna.post("/me/remove", data=form | SURE).headers["location"] == "/me"
     assert anna.get("/me").headers["location"] == "/sign-in"
     assert bob.post("/me/invitations", data={"name": "cid"}).status_code == 200
-    assert geval("board", "close", served.board.folder, "rita", "cid")[0] == 0
+    assert geval("board", "close", served.board.folder, "rita", "cid (Team 7)")[0] == 0
     assert bob.post("/me/remove", data=member(served, "bob") | SURE).status_code == 303
     assert owners(served) == (set(), set())
     with pytest.raises(people.RefusedError, match="open it again with geval board open"):

@@ -210,20 +210,6 @@ def test_an_address_of_the_domain_makes_an_account(school):
     assert come(other, "1").headers["location"] == "/me"
 
 
-def test_a_name_that_somebody_took_by_signing_in_is_free_for_the_organiser(school):
-    """Whoever makes an account in the name of a classmate does not get the classmate's link and uploads."""
-    taken = school.browser()
-    come(taken, "5")
-    taken.post("/sign-in/name", data={"name": "Anna Kowalska"})
-    with pytest.raises(accounts.RefusedError) as caught:
-        school.invite("Anna Kowalska", email="anna@uni.example")
-    assert str(caught.value) == "there is a team `Anna Kowalska` already; choose another name"
-    school.invite("Anna Kowalska", email="anna@uni.example", team="Team 7")
-    assert "team Anna Kowalska" in taken.get("/me").text
-    come(again := school.browser(), "1")
-    assert "team Team 7" in again.get("/me").text
-
-
 def test_a_name_that_is_taken_is_asked_for_again(school):
     school.signed_in("anna")
     browser = school.browser()

@@ -12,7 +12,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from http.client import HTTPException
 from itertools import chain
 
@@ -192,38 +191,3 @@ def test_a_connection_that_is_cut_leaves_nothing(board, times, tmp_path):
     assert process.said == f"geval: note: serving `{board.folder}` at http://{HOST}:{port}; press Ctrl-C to stop\n"
     assert check_invariants(board, given) == {"scored": times}
     print(f"{times} connections cut, {len(whole)} of them after the last byte, {found} of which were accepted")
-
-
-@pytest.mark.slow
-@on_both_with("times", [50], quick=[])
-def test_two_servers_on_one_database(board, times):
-    """The same file at both at once is one upload, and a quota holds for both; one is killed meanwhile."""
-    senders = Senders(board)
-    secret = tokens(board, ["limited"])[0]
-    with serving(board, "--workers", 1) as (one, _), serving(board, "--workers", 1) as (two, second):
-        ports = [one, two]
-        for number in range(times):
-            with ThreadPoolExecutor(2) as threads:
-                told = list(threads.map(partial(send_number, senders.tokens[0], number), ports))
-            assert told[0] == told[1]
-            senders.send(ports, [number])
-            if number == times // 2:
-                second.kill()
-                ports = [one, one]
-                time_goes_by(board)
-        senders.finish(board, one, times)
-        check_invariants(board, senders.receipts)
-    set_keys(board, submissions_a_day=3)
-    with serving(board, "--workers", 1) as (one, _), serving(board, "--workers", 1) as (two, _):
-        with ThreadPoolExecutor(8) as threads:
-            ports = [(one, two)[number % 2] for number in range(8)]
-            contents = [output("test-A", 0.5, number) for number in range(8)]
-            statuses = [status for status, _ in threads.map(send, ports, [secret] * 8, contents)]
-        assert sorted(statuses) == [201] * 3 + [429] * 5
-        drained(board)
-    set_keys(board, submissions_a_day=0)  # the other teams had sent more
-    assert check_invariants(board, senders.receipts) == {"scored": TEAMS * times + 3}
-
-
-def send_number(secret, number, port):
-    return send(port, secret, output("test-A", 0.5, number))[1]["number"]
