@@ -1,12 +1,14 @@
 """Phases with their own tests, digits and ladders; where a ladder holds a score back; the best variant alone."""
 
 import math
+import re
 
 import pytest
 from rows import START, Rows, others_of
 from sqlalchemy import select
 from test_ladder import losses, rounded
 
+from geval_py.board import site
 from geval_py.board.database.schema import disclosures, outputs, submissions
 from geval_py.board.ranking import leaderboard
 from geval_py.board.site import pages, view
@@ -194,6 +196,16 @@ def test_a_metric_that_is_not_made_of_losses_climbs_by_a_tenth_of_the_way_to_the
         rows.submit("one", score, at=at)
     rows.refresh()
     assert [value for _, value in shown_variants(rows)] == [0.5, 0.5, 0.56, 0.56]
+
+
+def test_pages_with_several_phases_write_each_score_with_the_digits_of_its_phase(rows, tmp_path):
+    rows.submit("one", losses(2.5, 0.1), at=0)
+    rows.submit("two", losses(2.0, 0.1), at=30)
+    site.build(rows.board, str(tmp_path / "public"), now=OPEN)
+    for page in ("compare", "progress"):
+        text = (tmp_path / "public" / f"{page}.test-A.html").read_text(encoding="utf-8")
+        found = re.findall(r'<td class="number">([0-9][^<]*)</td>', text)
+        assert [one for one in found if "." in one] == ["7.39", "6.6–8.2", "12.18", "10.9–13.5"]
 
 
 def test_a_phase_of_the_future_has_no_page(rows):

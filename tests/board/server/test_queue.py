@@ -136,18 +136,6 @@ def test_a_renewed_lease_lasts(board):
     assert finish(board, job)
 
 
-def test_a_clock_that_is_set_back_holds_up_no_job(board):
-    (team,) = teams(board, ["team"])
-    enqueue(board, team)
-    clock = Clock()
-    clock.wait(hours=1)
-    dead = queue.lease(board, clock())
-    assert queue.lease(board, NOW).id == dead.id
-    (other,) = teams(board, ["other"])
-    made = enqueue(board, other, clock())
-    assert queue.lease(board, NOW).id == made
-
-
 def test_the_longest_pause_after_an_error_is_kept(board):
     (team,) = teams(board, ["team"])
     enqueue(board, team)

@@ -124,12 +124,15 @@ def test_the_same_bytes_when_built_twice_and_later(rows, tmp_path):
     assert files_of(tmp_path / "one") == files_of(tmp_path / "other")
 
 
+MARK = '{"generator": "geval-py"}'
+
+
 def test_an_older_site_stands_until_the_new_one_is_whole(tmp_path):
     place = tmp_path / "public"
-    write_site(str(place), [("site.json", "{}"), ("index.html", "old")])
+    write_site(str(place), [("site.json", MARK), ("index.html", "old")])
 
     def breaking():
-        yield "site.json", "{}"
+        yield "site.json", MARK
         assert (place / "index.html").read_text() == "old"
         raise RuntimeError
 
@@ -137,7 +140,7 @@ def test_an_older_site_stands_until_the_new_one_is_whole(tmp_path):
         write_site(str(place), breaking())
     assert (place / "index.html").read_text() == "old"
     assert os.listdir(tmp_path) == ["public"]
-    write_site(str(place), [("site.json", "{}"), ("index.html", "new")])
+    write_site(str(place), [("site.json", MARK), ("index.html", "new")])
     assert (place / "index.html").read_text() == "new"
     assert os.listdir(tmp_path) == ["public"]
 

@@ -92,47 +92,14 @@ def test_of_many_links_the_first_stand_in_the_table():
     assert set(re.findall(r">(link \d)<", page)) == {f"link {number}" for number in range(MAX_LINKS)}
 
 
-def two_phases():
-    """A board whose first phase shows two digits, with a baseline in it, and whose second one four."""
-    view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
-    late = START + timedelta(days=150)
-    sent = [
-        site_views.rounded(one, 2) if number < 20 else replace(one, arrived=late + timedelta(hours=number))
-        for number, one in enumerate(reversed(view.submissions))
-    ]
-    sent = [replace(one, phase=view.settings.phase_of(one.arrived)) for one in sent]
-    standings = {
-        (test, phase): site_views.standings_of(sent, test, phase=phase, digits=digits, among=among)
-        for test in ("test-A", "dev-0")
-        for phase, digits, among in (
-            ("main", 2, lambda one: one.arrived < late),
-            ("post-deadline", 4, lambda one: one.arrived >= late),
-        )
-    }
-    return replace(view, submissions=tuple(reversed(sent)), standings=standings)
-
-
-def test_each_figure_has_the_digits_of_its_own_phase():
-    view = two_phases()
-    files = made(view)
-    assert "Baselines: unigram baseline 330." in Reader(files["progress.test-A.html"]).words
-    early = {one.code for one in view.submissions if view.settings.phase_of(one.arrived) == "main"}
-    for name in ("compare.test-A.html", "submissions.html", "progress.test-A.html"):
-        shown = {False: set(), True: set()}
-        for row in re.findall(r"(?s)<tr[ >].*?</tr>", files[name]):
-            for code in re.findall(r"submissions/(\w+)\.html", row):
-                shown[code in early] |= set(re.findall(r">(\d\d\d(?:\.\d)?)<", row))
-        assert {figure[2:] for figure in shown[True]} == {"0"}, name
-        assert any("." in figure for figure in shown[False]), name
-
-
 def with_scores(scores, hours):
     """Submissions with these scores, the latest first, of which each came some hours after the one before."""
     found = site_views.submissions_of(len(scores), len(scores))
     sent = []
     for number, (one, score) in enumerate(zip(found, scores, strict=True)):
-        outputs = (replace(one.outputs[0], figures={"PerplexityHashed": Figures(value=score)}),)
-        sent.insert(0, replace(one, arrived=START + timedelta(hours=hours * number), baseline=False, outputs=outputs))
+        outputs = [replace(output, figures={"PerplexityHashed": Figures(value=score)}) for output in one.outputs[:1]]
+        moment = START + timedelta(hours=hours * number)
+        sent[:0] = [replace(one, arrived=moment, baseline=False, outputs=tuple(outputs))] if outputs else []
     return tuple(sent), site_views.standings_of([], "test-A")
 
 
