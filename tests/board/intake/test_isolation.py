@@ -203,24 +203,17 @@ def test_a_metric_that_averages_over_classes_has_an_interval_and_no_losses(look,
     assert (one.low < one.score < one.high, one.losses) == (True, None)
 
 
-@pytest.mark.parametrize(
-    ("feature", "state", "reason"),
-    [("out:qx", "rejected", f"`{OUT}`: "), ("exp:qx", "failed", "dev-0 cannot be scored: ")],
-)
-def test_a_filter_that_selects_no_line(look, settings, feature, state, reason):
-    result = look({OUT: b":1\n" * 212}, replace(settings, metric=f"LogLossHashed:f<{feature}>", also=()))
-    assert (result.state, result.reason) == (state, f"{reason}No item has the feature `{feature}'")
-
-
-def test_a_metric_that_is_only_shown_and_selects_no_line_has_no_value(look, settings):
-    """It rejects nothing."""
-    also = ("LikelihoodHashed:f<out:qx>", "PerplexityHashed:f<out:qx>", "PerplexityHashed")
-    findings = look({OUT: b":1\n" * 212}, replace(settings, metric="LogLossHashed", also=also))
-    assert findings.reason == ""
-    found = {one.metric: one.score for one in findings.scored}
-    assert (found["LikelihoodHashed:f<out:qx>"], found["PerplexityHashed:f<out:qx>"]) == (None, None)
-    assert found["LogLossHashed"] == pytest.approx(math.log(1024))
-    assert found["PerplexityHashed"] == pytest.approx(1024)
+@pytest.mark.parametrize(("ranking", "also", "state", "reason"), [
+    ("LogLossHashed:f<out:qx>", (), "rejected", f"`{OUT}`: No item has the feature `out:qx'"),
+    ("LogLossHashed:f<exp:qx>", (), "failed", "dev-0 cannot be scored: No item has the feature `exp:qx'"),
+    ("LogLossHashed", ("LikelihoodHashed:f<out:qx>", "PerplexityHashed"), "scored", ""),
+], ids=["of outputs", "of answers", "only shown"])  # fmt: skip
+def test_a_filter_that_selects_no_line(look, settings, ranking, also, state, reason):
+    result = look({OUT: b":1\n" * 212}, replace(settings, metric=ranking, also=also))
+    assert (result.state, result.reason) == (state, reason)
+    if also:
+        found = [one.score for one in result.scored]
+        assert found == [pytest.approx(math.log(1024)), None, pytest.approx(1024)]
 
 
 @pytest.mark.slow

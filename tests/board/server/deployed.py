@@ -34,11 +34,11 @@ def unused_port():
 
 
 class Process:
-    """``geval board`` in a process of its own; ``first`` is code that it runs before."""
+    """``geval board`` in a process of its own."""
 
-    def __init__(self, *words, first="", **environment):
+    def __init__(self, *words, **environment):
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", f"{first}\n{PROGRAM}", "board", *map(str, words)],
+            [sys.executable, "-I", "-c", PROGRAM, "board", *map(str, words)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=os.environ | environment,
@@ -124,9 +124,9 @@ def tokens(board, names):
     return _secrets(board, names, lambda people, one: sign_in.make_token(people, one, now=now()))
 
 
-def ask(port, method, path, body=None, *, timeout=60, **headers):
+def ask(port, method, path, body=None, **headers):
     """Send a request; gives the status of its answer, and the answer; raises OSError, HTTPException."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=timeout)
+    connection = http.client.HTTPConnection(HOST, port, timeout=60)
     try:
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
