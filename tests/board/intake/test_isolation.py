@@ -4,7 +4,6 @@ import json
 import math
 import os
 import shutil
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -18,7 +17,7 @@ from story import run_here
 from geval_py import evaluate
 from geval_py.board.intake import child as child_process
 from geval_py.board.intake import sandbox as isolation
-from geval_py.board.intake.sandbox import process_parcel, process_source, run_in_sandbox
+from geval_py.board.intake.sandbox import process_source, run_in_sandbox
 from geval_py.board.settings import BoardSettings, Limits, Test
 from geval_py.board.submission import unpack
 from geval_py.reading.config import DEFAULT_SEED
@@ -214,23 +213,6 @@ def test_a_filter_that_selects_no_line(look, settings, ranking, also, state, rea
     if also:
         found = [one.score for one in result.scored]
         assert found == [pytest.approx(math.log(1024)), None, pytest.approx(1024)]
-
-
-@pytest.mark.slow
-def test_a_branch_through_the_child(place, settings, submission, tmp_path):
-    """The whole way: a real repository, fetched and scored under the limits of a child."""
-    source = submission({OUT: BIGRAM})
-    who = ["-c", "user.name=Anna", "-c", "user.email=anna@example.org"]
-    for words in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-qm", "Mine"]):
-        subprocess.run(["git", "-C", source, *words], check=True)
-    branch = process_source(f"git+file://{source}@main", place, replace(settings, transports=("file",)), METRICS)
-    details = branch.parcel.details
-    assert (details.description, details.author, len(branch.scored)) == ("Mine", "Anna", 2)
-    assert process_parcel(branch.parcel, place, settings, [("dev-0", OUT, METRICS)]) == branch
-    empty(place)
-    small = replace(settings, transports=("file",), limits=replace(settings.limits, bytes=1000))
-    branch = process_source(f"git+file://{source}@main", place, small, METRICS)
-    assert (branch.state, branch.reason, branch.parcel) == ("failed", "the branch cannot be fetched", None)
 
 
 @pytest.fixture

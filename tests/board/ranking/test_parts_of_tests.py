@@ -249,17 +249,6 @@ def test_a_ladder_is_climbed_by_the_public_part_and_the_private_part_has_none(ro
     assert (entry.score, entry.held) == (score_of(private_of(public), second), False)
 
 
-def test_the_best_variant_is_that_of_the_part(rows, public):
-    good, bad = losses(public, on_public=2, on_private=5), losses(public, on_public=3, on_private=4)
-    rows.submit("one", bad, good, at=IN_FINAL)
-    assert [(entry.output.variant, entry.score) for entry in rows.standings(now=OPEN).entries] == [
-        ("k=1", score_of(public, good))
-    ]
-    assert [(entry.output.variant, entry.score) for entry in rows.standings(now=OVER).entries] == [
-        ("", score_of(private_of(public), bad))
-    ]
-
-
 def test_metrics_of_the_same_losses_are_shown_and_others_are_not(rows, public):
     rows.edit(also="[LogLossHashed, LogLossHashed8, Accuracy]")
     of = losses(public, on_public=2, on_private=5)
@@ -282,15 +271,6 @@ def test_nothing_of_the_private_part_is_computed_before_the_deadline(rows, publi
     compared = [row.one_id for row in rows.rows(comparisons)]
     assert {stored[one] for one in compared} == {30}
     assert {stored[row.evaluation_id] for row in rows.rows(disclosures)} == {30}
-
-
-def test_a_score_that_was_made_again_has_new_parts(rows, public):
-    code = rows.submit("one", losses(public, on_public=2, on_private=5), at=IN_FINAL)
-    rows.standings(now=OPEN)
-    again = losses(public, on_public=3, on_private=4)
-    rows.score_again(code, again, reference="other answers")
-    assert rows.table(now=OPEN) == [(1, "one", score_of(public, again))]
-    assert rows.table(now=OVER) == [(1, "one", score_of(private_of(public), again))]
 
 
 def test_an_infinite_loss_counts_in_its_part_alone(rows, public):
