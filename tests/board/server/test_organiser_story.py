@@ -127,7 +127,7 @@ def skill(number):
     return 0.2 + 0.015 * number
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_organisers_course(course, open_address):
     place, clock = course.place, course.several.clock
     boards, gap, listed = place / "boards", place / "boards/gap", place / "people.csv"

@@ -310,7 +310,7 @@ GITHUB_ANSWERS = {  # as docs.github.com describes them
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.no_cover
 def test_in_a_browser(school, address, open_address):
     def look():

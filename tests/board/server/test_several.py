@@ -113,7 +113,7 @@ def test_a_board_that_is_lost_before_the_first_visit_is_on_the_front_page(severa
         assert "BIBLE" in page
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_writers_on_a_locked_board_delay_no_other_board(several, unused_port):
     """All boards share the threads of the server, and a writer waits for another one for up to a minute."""
     host = f"http://127.0.0.1:{unused_port}"

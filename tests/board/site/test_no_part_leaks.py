@@ -124,7 +124,7 @@ def test_no_byte_depends_on_a_private_answer_before_the_deadline(ladder, tmp_pat
     assert ("dev", "csv", "submitter") not in changed
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_corrected_private_answer_changes_no_byte_before_the_deadline(tmp_path, at):
     story = new_board(tmp_path)
     use(story)
