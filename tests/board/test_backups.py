@@ -238,9 +238,6 @@ def test_no_board_is_made_in_the_place_of_another(sqlite_board, tmp_path):
     assert str(caught.value) == f"`{tmp_path / 'board'}` is there already, and is left as it is\n  name another"
 
 
-# Digests: what was changed after an export was written is found.
-
-
 @pytest.fixture(scope="module")
 def packed(full_once):
     """An export that is not compressed, as bytes."""

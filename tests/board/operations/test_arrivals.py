@@ -141,9 +141,6 @@ def test_one_moment_for_all_goes_before_the_manifest(board, submission, tmp_path
     assert told(receipts) == [("ann", "scored", "--at", EVENING)]
 
 
-# Whose submission it is.
-
-
 def test_no_link_is_followed_to_the_folder_of_another(board, submission, tmp_path):
     private = submission("private", folder="elsewhere")
     shutil.make_archive(str(private), "zip", private)

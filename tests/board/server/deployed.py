@@ -102,9 +102,6 @@ def processes_of(pid):
     return found
 
 
-# People
-
-
 def now():
     return datetime.now(UTC)
 

@@ -153,9 +153,6 @@ def test_a_board_is_served_below_the_path_of_its_address(board, tmp_path):
     assert browser.post(f"{at}/sign-out").headers["location"] == f"{at}/"
 
 
-# Teams
-
-
 def test_a_team_sees_its_own_uploads_alone(served):
     anna, bob = served.token("anna"), served.token("bob")
     number = anna.put(OUT, GOOD).json()["number"]
