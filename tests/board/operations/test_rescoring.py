@@ -29,15 +29,6 @@ def places(board):
 @pytest.fixture
 def ranked(board, submission):
     """A board with two submissions, the first of which is the better one not in the first half of the lines."""
-    return with_two(board, submission)
-
-
-@pytest.fixture
-def ranked_in_sqlite(sqlite_board, submission):
-    return with_two(sqlite_board, submission)
-
-
-def with_two(board, submission):
     for name, skill in (("ann", 0.5), ("bob", 0.4)):
         add(board, str(submission(name, skill)), now=NOW)
     return board
@@ -47,71 +38,46 @@ def write_answers(tmp_path, words):
     write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
 
 
-def change_answers(tmp_path):
-    changed = [WORDS[(WORDS.index(word) + 1) % len(WORDS)] for word in words_of("test-A")]
-    write_answers(tmp_path, changed)
-    return changed
+def changed_answers():
+    """Every answer made another word."""
+    return [WORDS[(WORDS.index(word) + 1) % len(WORDS)] for word in words_of("test-A")]
 
 
 def try_again(board):
+    """Let a worker try again both that were rejected or failed."""
     with board.writing() as connection:
         assert queue.try_again(connection, LATER, submissions.c.state.in_((REJECTED, FAILED))) == 2
     Worker(board.folder, clock=lambda: LATER).run(until_idle=True)
-
-
-def fail_all(board, tmp_path, sandbox_jobs):
-    """Let every submission fail in a rescore; return what came of it."""
-    change_answers(tmp_path)
-    sandbox_jobs.unscored |= {"ann", "bob"}
-    rescored = rescore(board, now=LATER)
-    sandbox_jobs.unscored.clear()
-    return rescored
+    assert status_of(board, NOW).states == {"scored": 2, "rejected": 0, "failed": 0, "withdrawn": 0}
 
 
 @ON_BOTH
-def test_new_answers(ranked, submission, tmp_path):
-    before = places(ranked)
-    changed = change_answers(tmp_path)
-    known = "".join(f"{word}:0.6 :0.4\n" for word in changed)
-    write(submission("eve", 0.1) / "test-A" / "out.tsv", known)
-    add(ranked, str(tmp_path / "uploads" / "eve"), now=NOW)
-    assert status_of(ranked, NOW).outdated == {CHANGED: 4}
-    rescored = rescore(ranked, now=LATER)
-    assert {one.reason for one in rescored.outdated} == {CHANGED}
-    assert status_of(ranked, NOW).outdated == {}
-    after = places(ranked)
-    assert [place for place in after if place[1] != "eve"] != before
-    with ranked.reading() as connection:
-        corrected = connection.execute(select(submissions.c.name, submissions.c.corrected)).all()
-    assert dict(map(tuple, corrected)) == {"ann": LATER, "bob": LATER, "eve": None}
-
-
-def worse_for_ann(ranked, tmp_path, submission):
-    """Store a submission that is better than Ann's once the answers have changed."""
-    changed = change_answers(tmp_path)
-    original = words_of("test-A")
-    write_answers(tmp_path, original)
+def test_new_answers_change_places_of_which_a_dry_run_tells(ranked, tmp_path, submission, sandbox_jobs):
+    """Eve is better than the others once the answers have changed."""
     folder = submission("eve", 0.1)
-    lines = (f"{new}:0.6 {old}:0.05 :0.35\n" for new, old in zip(changed, original, strict=True))
-    write(folder / "test-A" / "out.tsv", "".join(lines))
+    pairs = zip(changed_answers(), words_of("test-A"), strict=True)
+    write(folder / "test-A" / "out.tsv", "".join(f"{new}:0.6 {old}:0.05 :0.35\n" for new, old in pairs))
     add(ranked, str(folder), now=NOW)
     assert [entry[1] for entry in places(ranked)] == ["ann", "bob", "eve"]
-    change_answers(tmp_path)
-
-
-def test_a_dry_run_shows_whose_place_would_change_and_changes_nothing(ranked, tmp_path, submission, sandbox_jobs):
-    worse_for_ann(ranked, tmp_path, submission)
+    write_answers(tmp_path, changed_answers())
+    add(ranked, str(submission("late", 0.2)), now=NOW)
     before = places(ranked)
     dry = rescore(ranked, now=LATER, dry_run=True)
-    # Ann is beside Bob now: both are worse than knowing nothing.
-    moved = [("eve", 3, 1), ("ann", 1, 2)]
-    assert dry.changes == tuple(PlaceChange("test-A", "", name, "", *ranks) for name, *ranks in moved)
-    assert places(ranked) == before
-    assert status_of(ranked, NOW).outdated == {CHANGED: 6}
+    moved = [
+        ("eve", 3, 1),
+        ("ann", 1, 2),
+        ("late", 4, 2),
+    ]  # Ann is beside Bob now: both are worse than knowing nothing
+    assert set(dry.changes) == {PlaceChange("test-A", "", name, "", *ranks) for name, *ranks in moved}
+    assert (places(ranked), status_of(ranked, NOW).outdated) == (before, {CHANGED: 6})
     sandbox_jobs.scored.clear()
     assert rescore(ranked, now=LATER) == dry
     assert sandbox_jobs.scored == []  # what the dry run scored is not scored again
-    assert [entry[1] for entry in places(ranked)] == ["eve", "ann", "bob"]
+    assert [entry[1] for entry in places(ranked)] == ["eve", "ann", "bob", "late"]
+    assert status_of(ranked, NOW).outdated == {}
+    with ranked.reading() as connection:
+        corrected = connection.execute(select(submissions.c.name, submissions.c.corrected)).all()
+    assert dict(map(tuple, corrected)) == {"ann": LATER, "bob": LATER, "eve": LATER, "late": None}
 
 
 def test_a_new_metric(ranked):
@@ -119,10 +85,8 @@ def test_a_new_metric(ranked):
     board = replace(ranked, settings=settings)
     assert status_of(board, NOW).outdated == {"it was not scored by this metric": 2}
     rescore(board, now=LATER)
-    others = {"LikelihoodHashed", "LogLossHashed"}
-    assert [set(entry.output.figures) - {"PerplexityHashed"} for entry in standings(board, now=NOW).entries] == [
-        others
-    ] * 2
+    for entry in standings(board, now=NOW).entries:
+        assert entry.output.figures.keys() == {"PerplexityHashed", "LikelihoodHashed", "LogLossHashed"}
 
 
 def test_another_seed(ranked):
@@ -152,7 +116,6 @@ def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     write_answers(tmp_path, words)
     assert rescore(ranked, now=LATER).outdated == ()
     try_again(ranked)
-    assert status_of(ranked, NOW).states == {"scored": 2, "rejected": 0, "failed": 0, "withdrawn": 0}
     assert [entry[1] for entry in places(ranked)] == ["ann", "bob"]
 
 
@@ -163,7 +126,7 @@ def test_an_output_stays_one_of_the_test_that_it_was_taken_for(sqlite_board, tmp
     write(tmp_path / "uploads" / "bob" / "out.tsv", output("test-A", 0.4))
     add(board, str(tmp_path / "uploads" / "bob"), now=NOW)
     ((_, _, before),) = places(board)
-    change_answers(tmp_path)
+    write_answers(tmp_path, changed_answers())
     board = replace(board, settings=replace(board.settings, tests=(first, second)))
     rescore(board, now=LATER)
     ((_, _, after),) = places(board)
@@ -171,15 +134,16 @@ def test_an_output_stays_one_of_the_test_that_it_was_taken_for(sqlite_board, tmp
     assert rescore(board, now=LATER).outdated == ()
 
 
-def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_in_sqlite, tmp_path, sandbox_jobs):
-    board = ranked_in_sqlite
-    rescored = fail_all(board, tmp_path, sandbox_jobs)
+def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked, tmp_path, sandbox_jobs):
+    write_answers(tmp_path, changed_answers())
+    sandbox_jobs.unscored |= {"ann", "bob"}
+    rescored = rescore(ranked, now=LATER)
+    sandbox_jobs.unscored.clear()
     reason = "it took more than 600 seconds"
     assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("failed", reason)] * 2
-    assert (places(board), count(board, scores)) == ([], 0)
-    assert rescore(board, now=LATER).outdated == ()
-    try_again(board)
-    assert status_of(board, NOW).states == {"scored": 2, "rejected": 0, "failed": 0, "withdrawn": 0}
+    assert (places(ranked), count(ranked, scores)) == ([], 0)
+    assert rescore(ranked, now=LATER).outdated == ()
+    try_again(ranked)
 
 
 LATER_TEST, LEFT_OUT = "test-B", "its outputs for test-B are left out: "
@@ -200,14 +164,9 @@ def name_it(board, tmp_path):
 
 @pytest.mark.slow
 def test_outputs_of_a_test_that_comes_later_are_kept_and_scored(with_later_test, submission, tmp_path):
-    codes = [
-        add(with_later_test, str(submission(name, skill, tests=tests)), now=NOW).code
-        for name, skill, tests in [
-            ("ann", 0.5, ("test-A", LATER_TEST)),
-            ("bob", 0.4, ("test-A", LATER_TEST)),
-            ("eve", 0.3, ("test-A",)),
-        ]
-    ]
+    both, codes = ("test-A", LATER_TEST), []
+    for name, skill, tests in (("ann", 0.5, both), ("bob", 0.4, both), ("eve", 0.3, ("test-A",))):
+        codes.append(add(with_later_test, str(submission(name, skill, tests=tests)), now=NOW).code)
     assert status_of(with_later_test, NOW).without_output == {"dev-0": codes}
     assert rescore(with_later_test, now=NOW).outdated == ()
     board = name_it(with_later_test, tmp_path)
@@ -216,11 +175,8 @@ def test_outputs_of_a_test_that_comes_later_are_kept_and_scored(with_later_test,
     assert status.without_output == {"dev-0": codes, LATER_TEST: codes[2:]}
     assert rescore(board, now=LATER, dry_run=True).outdated
     assert count(board, outputs) == 3
-    rescored = rescore(board, now=LATER)
-    assert {(one.test, one.submitter, one.before, one.after) for one in rescored.changes} == {
-        (LATER_TEST, "ann", None, 1),
-        (LATER_TEST, "bob", None, 2),
-    }
+    changes = {(one.test, one.submitter, one.before, one.after) for one in rescore(board, now=LATER).changes}
+    assert changes == {(LATER_TEST, "ann", None, 1), (LATER_TEST, "bob", None, 2)}
     assert [entry.submitter for entry in standings(board, LATER_TEST, now=LATER).entries] == ["ann", "bob"]
     assert status_of(board, LATER).outdated == {}
     assert rescore(board, now=LATER).outdated == ()
