@@ -17,6 +17,7 @@ from story import run_here
 from geval_py import evaluate
 from geval_py.board.intake import child as child_process
 from geval_py.board.intake import sandbox as isolation
+from geval_py.board.intake import sources
 from geval_py.board.intake.sandbox import process_source, run_in_sandbox
 from geval_py.board.settings import BoardSettings, Limits, Test
 from geval_py.board.submission import unpack
@@ -183,6 +184,12 @@ def test_an_output_that_unpacks_to_too_much(look, settings):
     small = replace(settings, limits=replace(settings.limits, bytes=10_000))
     findings = look({"dev-0/out.tsv.zst": _zst(b":1\n" * 10_000)}, small)
     assert findings.reason == "`dev-0/out.tsv.zst`: it unpacks to more than 10000 bytes [E105]"
+
+
+def test_an_output_beyond_what_its_test_set_needs_is_not_checked(look, monkeypatch):
+    monkeypatch.setattr(child_process, "LINE_BYTES", 1)
+    monkeypatch.setattr(sources, "FREE_BYTES", 1)
+    assert look({OUT: BIGRAM}).reason == f"`{OUT}` is larger than 212 bytes"
 
 
 @pytest.mark.parametrize(("name", "error"), [("expected.tsv.xz", "CorruptFileError"), ("x", "MissingFileError")])

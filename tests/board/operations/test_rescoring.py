@@ -146,6 +146,13 @@ def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked, 
     try_again(ranked)
 
 
+def test_answers_that_change_during_a_run_are_those_that_count(ranked, tmp_path):
+    before = places(ranked)
+    write_answers(tmp_path, changed_answers())
+    rescore(ranked, now=LATER, progress=lambda *_: write_answers(tmp_path, words_of("test-A")))
+    assert (places(ranked), status_of(ranked, NOW).outdated) == (before, {})
+
+
 LATER_TEST, LEFT_OUT = "test-B", "its outputs for test-B are left out: "
 
 

@@ -256,6 +256,15 @@ def test_uploads_that_wait_use_up_the_quota(served):
     assert program.put(OUT, texts[2]).status_code == 201
 
 
+def test_more_outputs_than_the_quota_are_refused_without_cost(served):
+    set_keys(served.board, submissions_a_day=1)
+    files = archive({f"test-A/out-k={k}.tsv": output("test-A", 0.5, k) for k in range(3)})
+    told = served.send("anna", files, "/upload/team.zip")
+    assert (told["state"], told["cost"]) == ("refused", 0)
+    assert "3 outputs for test-A count as 3" in told["reason"]
+    assert served.token("anna").put(OUT, GOOD).status_code == 201
+
+
 @pytest.mark.parametrize("what", ["accepted", "too large", "refused", "unfinished"])
 def test_each_upload_counts_for_the_hour_whatever_it_came_to(served, what):
     set_keys(served.board, server="{upload: 4000, uploads_an_hour: 2}")
