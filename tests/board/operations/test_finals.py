@@ -61,6 +61,22 @@ def test_the_named_submissions_decide(rows, four):
     assert "only final submissions are ranked, at most 2 of a submitter" in notes
 
 
+def test_without_any_named_the_best_by_the_public_part_decide(rows, four):
+    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[2], four[3]]
+
+
+def test_of_equal_ones_the_earlier_decide(rows):
+    codes = [rows.submit("ann", losses(3, 3 - number), at=30 + number) for number in range(3)]
+    assert {code for _, _, code in ranked(rows)} == set(codes[:2])
+
+
+def test_a_withdrawn_one_does_not_count(rows, four):
+    final(rows, four[0], four[1])
+    rows.withdraw(four[0])
+    final(rows, four[2])
+    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[1], four[2]]
+
+
 def test_without_finals_all_decide(rows, four):
     rows.edit(finals="0")
     assert len(ranked(rows)) == 5

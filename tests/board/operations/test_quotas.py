@@ -94,3 +94,20 @@ def test_outputs_that_the_phase_does_not_rank_are_stored_and_not_scored(board, s
     assert rescore(board, now=NOW).outdated == ()
     only_dev = add(board, str(submission("Bob", tests=("dev-0",))), now=NOW)
     assert (only_dev.state, only_dev.reason[:43]) == ("rejected", "it has no output: test-A/out.tsv, or varian")
+
+
+def test_each_phase_has_its_quota_and_its_variants(board, submission):
+    board = in_two_phases(board)
+    early = DEADLINE - timedelta(minutes=5)
+    many = [f"k={number}" for number in range(6)]
+    receipt = add(board, str(submission("Ann", tests=("dev-0",), variants=many)), at=early, now=NOW)
+    assert (receipt.state, receipt.cost) == ("scored", 1)
+    second = submission("Ann", tests=("dev-0",), seed=1, folder="second")
+    assert add(board, str(second), at=early, now=NOW).state == "scored"
+    with pytest.raises(QuotaError) as caught:
+        add(board, str(submission("Ann", tests=("dev-0",), seed=2, folder="third")), at=early, now=NOW)
+    assert "Ann sent 2 of 2 submissions on 2027-01-10" in str(caught.value)
+    assert add(board, str(submission("Ann", seed=3, folder="fourth")), now=NOW).state == "scored"
+    with pytest.raises(QuotaError) as caught:
+        add(board, str(submission("Ann", seed=4, folder="fifth")), now=NOW)
+    assert "Ann sent 1 of 1 submission on 2027-01-10" in str(caught.value)

@@ -89,6 +89,15 @@ def test_a_new_metric(ranked):
         assert entry.output.figures.keys() == {"PerplexityHashed", "LikelihoodHashed", "LogLossHashed"}
 
 
+def test_a_metric_that_was_shown_and_ranks_now_is_scored_with_its_losses(ranked):
+    board = replace(ranked, settings=replace(ranked.settings, metric="LikelihoodHashed", also=()))
+    rescore(board, now=LATER)
+    with board.reading() as connection:
+        query = select(evaluations.c.losses).join(scores).where(scores.c.metric == "LikelihoodHashed")
+        assert all(connection.execute(query).scalars())
+    assert [entry.first for entry in standings(board, now=NOW).entries] == [1, 2]
+
+
 def test_another_seed(ranked):
     board = replace(ranked, settings=replace(ranked.settings, seed=7))
     assert status_of(board, NOW).outdated == {CHANGED: 2}  # the metrics that are only shown have no interval
@@ -193,6 +202,25 @@ def test_outputs_of_a_test_that_comes_later_are_kept_and_scored(with_later_test,
 def kept(board, table):
     with board.reading() as connection:
         return connection.execute(select(table).order_by(*table.primary_key)).all()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_of_two_runs_at_once_the_slower_one_changes_nothing(ranked, tmp_path, sandbox_jobs, fails):
+    """Not even if what it has scored has failed."""
+    board = ranked
+    write_answers(tmp_path, changed_answers())
+    sandbox_jobs.unscored |= {"ann", "bob"} if fails else set()
+    before = []
+
+    def meanwhile(done, total):
+        if done == total:
+            sandbox_jobs.unscored.clear()
+            rescore(board, now=LATER)
+            before.extend(kept(board, table) for table in (scores, submissions, outputs))
+
+    assert rescore(board, now=LATER, progress=meanwhile).receipts == ()
+    assert [kept(board, table) for table in (scores, submissions, outputs)] == before
+    assert status_of(board, NOW).states["scored"] == 2
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from samples import NOW
@@ -11,7 +12,7 @@ from samples import NOW
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.sources import HEADER_BYTES
 from geval_py.board.operations import submissions as scanning
-from geval_py.board.operations.submissions import scan
+from geval_py.board.operations.submissions import add, scan
 
 pytestmark = pytest.mark.usefixtures("children")
 
@@ -105,3 +106,29 @@ def test_a_submission_waits_for_an_earlier_one_of_its_submitter(sqlite_board, su
         "The quota is used up: ann sent 1 of 1 submission on 2027-01-10 (UTC); the next day begins at "
         "2027-01-11T00:00:00Z; nothing was scored"
     )
+
+
+@pytest.fixture
+def failing(sandbox_jobs):
+    """Let what scores submissions fail; gives how often it was asked."""
+    sandbox_jobs.unscored |= {"ann", "bob", "cyd", "cyd.zip"}
+    return sandbox_jobs.scored
+
+
+@pytest.mark.parametrize("change", ["content", "again", "add"])
+def test_what_failed_is_tried_again_when_asked(sqlite_board, submission, tmp_path, failing, change):
+    board, folder = sqlite_board, str(tmp_path / "uploads")
+    source = submission("ann")
+    scan(board, folder, now=NOW)
+    assert scan(board, folder, now=NOW) == []
+    later = NOW + timedelta(hours=1)
+    if change == "add":
+        add(board, str(source), now=later)
+    elif change == "again":
+        (receipt,) = scan(board, folder, now=later, again=True)
+        assert receipt.arrived == NOW  # that it failed was not the submitter's fault
+    else:
+        submission("ann", seed=1)
+        scan(board, folder, now=later)
+    assert failing == ["ann", "ann"]
+    assert scan(board, folder, now=later) == []

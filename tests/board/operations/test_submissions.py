@@ -1,6 +1,7 @@
 """``geval board add``: what is stored of a submission; what is rejected, failed, refused; and what is the same."""
 
 import hashlib
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -135,6 +136,36 @@ def test_what_failed_costs_nothing_and_is_tried_again(board, submission, sandbox
     again = add(board, source, now=NOW + timedelta(hours=1))
     assert (again.code, again.state, again.arrived, again.cost) == (receipt.code, "scored", NOW, 1)
     assert [count(board, table) for table in (submissions, files, disclosures)] == [1, 1, 2]
+
+
+def test_what_failed_is_not_tried_again_if_the_quota_was_used_up_since(board, submission, sandbox_jobs):
+    board = with_quota(board, 1)
+    sandbox_jobs.unscored.add("Ann")
+    source = str(submission("Ann"))
+    code = add(board, source, now=NOW).code
+    sandbox_jobs.unscored.clear()
+    assert add(board, str(submission("Ann", seed=2, folder="later")), now=NOW).state == "scored"
+    with pytest.raises(QuotaError):
+        add(board, source, now=NOW)
+    with pytest.raises(QuotaError):  # of the day on which it arrived
+        add(board, source, now=NOW + timedelta(days=1))
+    again = add(with_quota(board, 2), source, now=NOW + timedelta(days=1))
+    assert (again.code, again.state, again.reason, again.cost) == (code, "scored", "", 1)
+    assert status_of(board, NOW).outdated == {}
+
+
+def test_what_was_received_and_cannot_be_received_any_more_is_known(board, submission, sandbox_jobs, tmp_path):
+    """Its code is from before it was received; a new submission would have the same."""
+    source = shutil.make_archive(str(tmp_path / "Ann"), "zip", submission("Ann"))
+    sandbox_jobs.unopened.add("Ann.zip")
+    code = add(board, source, now=NOW).code
+    sandbox_jobs.unopened.clear()
+    assert add(board, source, now=NOW).state == "scored"
+    sandbox_jobs.unopened.add("Ann.zip")
+    again = add(board, source, now=NOW)
+    assert (again.code, again.state) == (code, "scored")
+    assert again.note == f"this is the submission {code} of 2027-01-10T12:00:00Z again"
+    assert count(board, submissions) == 1
 
 
 def test_what_is_over_the_quota_is_refused(board, submission):

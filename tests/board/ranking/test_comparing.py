@@ -3,14 +3,16 @@
 import math
 import random
 from array import array
+from datetime import timedelta
 from itertools import combinations
 
 import numpy as np
 import pytest
-from rows import Rows
+from rows import START, Rows
 
 from geval_py import score_file
 from geval_py.board.database.schema import comparisons, evaluations
+from geval_py.board.ranking import leaderboard as standings
 from geval_py.board.ranking import order
 from geval_py.board.submission import pack
 from geval_py.explaining.statistics import Estimator, pair_tests, sample_of
@@ -109,6 +111,30 @@ def test_only_what_is_ranked_is_compared(rows):
     rows.submit("one", some_losses(0))  # 5, which replaces 1
     rows.refresh()
     assert compared(rows) == {(1, 2), (2, 5)}
+
+
+def test_each_test_and_phase_has_comparisons_of_its_own(rows):
+    until = (START + timedelta(hours=5)).isoformat()
+    rows.edit(tests="{test-A: {}, dev-0: {}}", phases=f"[{{name: main, until: {until}}}]")
+    rows.submit("one", some_losses(1))  # 1
+    rows.submit("two", some_losses(2))  # 2
+    rows.submit("one", some_losses(0), at=6)  # 3
+    rows.submit("two", some_losses(3), at=6)  # 4
+    rows.submit("one", some_losses(1), test="dev-0")  # 5
+    rows.submit("two", some_losses(2), test="dev-0")  # 6
+    rows.refresh()
+    assert compared(rows) == {(1, 2), (3, 4), (5, 6)}
+
+
+def test_what_shows_no_digit_is_not_compared_until_it_does(rows):
+    until = (START + timedelta(hours=5)).isoformat()
+    rows.edit(tests="{test-A: {disclosed: 0}}", phases=f"[{{name: main, until: {until}}}]")
+    for number in range(3):
+        rows.submit(f"s{number}", some_losses(number))
+    rows.refresh(START)
+    assert compared(rows) == set()
+    standings.standings(rows.board, now=START + timedelta(hours=6))
+    assert len(compared(rows)) == 3
 
 
 def test_two_submitters_of_the_same_content_have_one_evaluation_and_cannot_be_told_apart(rows):

@@ -5,10 +5,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rows import NOW, Rows
+from rows import NOW, START, Rows
 from sqlalchemy import event, select
 
-from geval_py.board.database.schema import board, disclosures
+from geval_py.board.database.schema import REJECTED, board, disclosures
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.tables.numbers import difference, interval, rounded, rounded_outward
 
@@ -57,6 +57,17 @@ def test_the_score_and_the_ends_of_its_interval_are_disclosed(rows):
     rows.submit("two", None)
     rows.refresh()
     assert shown(rows) == [(1, "PerplexityHashed", 123.5, 111.1, 135.9), (2, "PerplexityHashed", None, None, None)]
+
+
+def test_nothing_is_of_what_does_not_stand(rows):
+    rows.submit("one", 123.456, state=REJECTED)
+    rows.submit("two", 123.456, withdrawn=START)
+    code = rows.submit("three", 123.456)
+    rows.refresh()
+    assert [output for output, *_ in shown(rows)] == [3]
+    rows.withdraw(code)
+    rows.refresh()
+    assert shown(rows) == []
 
 
 def test_what_was_scored_again_is_disclosed_anew(rows):

@@ -238,6 +238,51 @@ def test_the_deadline_is_that_of_the_last_phase_that_ranks_the_test(rows, public
     assert rows.table("test-A", phase="dev", now=OPEN) == [(1, "one", score_of(private_of(public), of))]
 
 
+def test_an_earlier_phase_keeps_the_public_part(rows, public):
+    of = losses(public, on_public=2, on_private=5)
+    rows.submit("one", of)
+    tables = [rows.standings(phase="dev", now=now) for now in (OPEN, OVER)]
+    assert tables[0] == tables[1]
+    assert tables[0].notes == ("the scores are of the public part, 30 lines",)
+    assert tables[0].entries[0].score == score_of(public, of)
+
+
+def test_what_arrives_later_is_ranked_by_the_private_part(rows, public):
+    of = losses(public, on_public=2, on_private=5)
+    rows.submit("late", of, at=72)
+    found = rows.standings(phase="post-deadline", now=OVER + timedelta(days=5))
+    assert [entry.score for entry in found.entries] == [score_of(private_of(public), of)]
+
+
+def test_without_phases_the_private_part_never_decides(rows, public):
+    rows.edit(phases="[]")
+    of = losses(public, on_public=2, on_private=5)
+    rows.submit("one", of)
+    found = rows.standings(now=OVER + timedelta(days=5))
+    assert [entry.score for entry in found.entries] == [score_of(public, of)]
+    assert found.notes == ("the scores are of the public part, 30 lines",)
+
+
+def test_the_best_variant_is_that_of_the_part(rows, public):
+    good, bad = losses(public, on_public=2, on_private=5), losses(public, on_public=3, on_private=4)
+    rows.submit("one", bad, good, at=IN_FINAL)
+    assert [(entry.output.variant, entry.score) for entry in rows.standings(now=OPEN).entries] == [
+        ("k=1", score_of(public, good))
+    ]
+    assert [(entry.output.variant, entry.score) for entry in rows.standings(now=OVER).entries] == [
+        ("", score_of(private_of(public), bad))
+    ]
+
+
+def test_a_score_that_was_made_again_has_new_parts(rows, public):
+    code = rows.submit("one", losses(public, on_public=2, on_private=5), at=IN_FINAL)
+    rows.standings(now=OPEN)
+    again = losses(public, on_public=3, on_private=4)
+    rows.score_again(code, again, reference="other answers")
+    assert rows.table(now=OPEN) == [(1, "one", score_of(public, again))]
+    assert rows.table(now=OVER) == [(1, "one", score_of(private_of(public), again))]
+
+
 def test_a_ladder_is_climbed_by_the_public_part_and_the_private_part_has_none(rows, public):
     rows.edit(tests="{test-A: {split: 30 %, disclosed: 6, ladder: true, step: 0}}")
     first, second = losses(public, on_public=3, on_private=5), losses(public, on_public=3.5, on_private=2)

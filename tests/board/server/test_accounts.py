@@ -129,6 +129,15 @@ def test_an_account_that_is_opened_takes_nothing_of_others(served, command, chan
     assert command("open", "anna", *changes) == (2 if "e-mail" in reason else 1, "", f"geval: {reason}\n")
 
 
+def test_who_has_the_account_of_another_address_keeps_nothing_of_it(served, invite, command):
+    """A token that was made before the organiser corrected the address ends."""
+    program = served.token("anna")
+    assert command("close", "anna")[0] == 0
+    assert command("open", "anna", "--email", "anna@uni.example")[0] == 0
+    assert invite("anna", "--email", "anna@uni.example")[0] == 0
+    assert program.get("/api/me").status_code == 401
+
+
 @pytest.mark.parametrize(("words", "reason"), [
     (["Night owls"], "there is a team `Night owls` already; choose another name"),
     (["bob", "--team", "Tearn 7"], "there is a team `Team 7` already; choose another name"),

@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from samples import NOW, ON_BOTH, output
+from samples import NOW, ON_BOTH, count, output
 from serving import Clock, set_keys
 from sqlalchemy import func, insert, select, update
 
@@ -136,6 +136,18 @@ def test_a_renewed_lease_lasts(board):
     assert finish(board, job)
 
 
+def test_a_clock_that_is_set_back_holds_up_no_job(board):
+    (team,) = teams(board, ["team"])
+    enqueue(board, team)
+    clock = Clock()
+    clock.wait(hours=1)
+    dead = queue.lease(board, clock())
+    assert queue.lease(board, NOW).id == dead.id
+    (other,) = teams(board, ["other"])
+    made = enqueue(board, other, clock())
+    assert queue.lease(board, NOW).id == made
+
+
 def test_the_longest_pause_after_an_error_is_kept(board):
     (team,) = teams(board, ["team"])
     enqueue(board, team)
@@ -245,6 +257,37 @@ def test_an_error_is_tried_again_later_and_at_last_fails(served, monkeypatch):
         served.clock.wait(seconds=queue.PAUSE.total_seconds() * 2**lease)
     told = program.get(f"/api/uploads/{number}").json()
     assert (told["state"], told["reason"]) == ("failed", "[Errno 28] No space left on device")
+
+
+def test_an_upload_of_the_same_file_as_a_trial_before_it_has_its_content(served):
+    """The trial is settled first, and its content is not deleted."""
+    program = served.token("anna")
+    text = output("test-A", 0.5)
+    numbers = [program.put(f"{OUT}{more}", text).json()["number"] for more in ("&dry=yes", "")]
+    assert served.work() == 2
+    told = [program.get(f"/api/uploads/{number}").json()["state"] for number in numbers]
+    assert told == ["done", "scored"]
+
+
+def test_the_content_of_an_upload_stays_as_long_as_it_is_needed(served):
+    sent(served, 2)
+    sent(served, 1, "bob")  # the same file as anna's first
+    served.work()
+    assert states(served) == ["scored", "scored", "scored"]
+    assert len(set(served.rows(select(blobs.c.sha256)))) == 2  # the files of the submissions
+
+
+def test_a_submission_that_failed_is_tried_again_from_its_upload(served, geval, sandbox_jobs):
+    """It failed before its files were received; so the board has only the upload."""
+    sandbox_jobs.unopened.add("upload")
+    program, (number,) = sent(served)
+    served.work()
+    assert program.get(f"/api/uploads/{number}").json()["state"] == "failed"
+    sandbox_jobs.unopened.clear()
+    geval("board", "rescore", served.board.folder, "--again")
+    served.work()
+    assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
+    assert count(served.board, submissions) == 1
 
 
 def test_a_worker_waits_for_a_database_that_is_away(served, monkeypatch, sandbox_jobs):

@@ -217,6 +217,7 @@ def test_the_same_file_again_is_the_same_upload(served):
     number = first.json()["number"]
     assert again.json()["note"] == f"this is the submission {number} of 2027-01-10T12:00:00Z again"
     assert count(served.board, submissions) == 1
+    assert program.put("/upload/out-k=3.tsv?test=test-A", GOOD).status_code == 201  # its name has its parameters
 
 
 def test_the_same_content_in_another_archive_is_refused_and_costs_nothing(served):
@@ -241,6 +242,21 @@ def test_an_upload_is_not_dated_before_the_newest_submission(served):
     told = state(program, program.put(OUT, output("test-A", 0.6)).json()["number"])
     assert told["arrived"] == "2027-01-10T12:00:00Z"
     assert served.work() == 2
+
+
+def test_what_a_limit_kept_out_is_accepted_once_it_is_larger(served):
+    set_keys(served.board, limits="{files: 1}", submissions_a_day=1)
+    program = served.token("anna")
+    packed = archive({"test-A/out.tsv": GOOD, "dev-0/out.tsv": output("dev-0", 0.4)})
+    first = program.put("/upload/team.zip", packed).json()
+    served.work()
+    assert state(program, first["number"])["state"] == "rejected"
+    set_keys(served.board, limits="{files: 2}")
+    again = program.put("/upload/team.zip", packed)
+    assert (again.status_code, again.json()["receipt"]) == (200, first["receipt"])
+    served.work()
+    told = state(program, first["number"])
+    assert (told["state"], told["cost"], told["quota"]["used"]) == ("scored", 1, 1)
 
 
 def test_uploads_that_wait_use_up_the_quota(served):
