@@ -4,8 +4,6 @@ An attacker knows the code, has a belief about each line's word (a share for eac
 logarithms of the buckets. What it learns is its share of right guesses at the end, less that of its first guesses.
 """
 
-import csv
-import io
 import math
 from contextlib import suppress
 from dataclasses import replace
@@ -16,16 +14,12 @@ import numpy as np
 from samples import write
 from sqlalchemy import func, select
 
-from geval_py.board import site
-from geval_py.board.database.schema import SCORED, disclosures, outputs, submissions, submitters
-from geval_py.board.intake import child
+from geval_py.board.database.schema import disclosures, outputs, submissions, submitters
 from geval_py.board.operations.receipts import QuotaError
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking import disclosure, leaderboard
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.settings import ALL
-from geval_py.checking import rules
-from geval_py.explaining.statistics import spread_of_lines
 
 TEST, ME, FRIEND = "test-A", "mallory", "friend"
 START = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -75,23 +69,11 @@ def write_season(folder, belief, seed):
     return challenge
 
 
-def undefended(board, patch, *, ladder=False, rejects=False):
-    """The board as it was, and worse: each score has four digits, also absurd ones, and anything may be sent.
-
-    A board that ``rejects`` does so where the right word is impossible.
-    """
+def undefended(board, patch, *, ladder=False):
+    """The board as it was, and worse: each score has four digits, also absurd ones, and anything may be sent."""
     patch.setattr(disclosure, "uninformed_score", lambda metric: None)
     patch.setattr(leaderboard, "uninformed_score", lambda metric: None)
     test = replace(board.settings.tests[0], disclosed=4, ladder=ladder, show=ALL, step=0.0)
-    if rejects:
-        patch.setattr(rules, "RULES", tuple(rule._replace(needs_answers=False) for rule in rules.RULES))
-        target, check = child.target_of, child.check
-        patch.setattr(child, "target_of", lambda *words: replace(target(*words), words_are_plain=True))
-        patch.setattr(
-            child,
-            "check",
-            lambda *words: [{**one, "severity": "error"} for one in check(*words) if one["rule"] == "W301"],
-        )
     settings = replace(board.settings, tests=(test,), submissions_a_day=0, variants=1000)
     return replace(board, settings=settings)
 
@@ -154,14 +136,8 @@ class Season:
         return shown if shown is not None and math.isfinite(shown) else None
 
     def row(self):
-        """The attacker's row of the leaderboard."""
         entries = standings(self.board, now=self.now).entries
         return next(entry for entry in entries if entry.submitter == ME)
-
-    def publish(self, page=None):
-        """Publish the site; gives the text of a file of it."""
-        site.build(self.board, str(self.folder / "public"), now=self.now)
-        return (self.folder / "public" / page).read_text(encoding="utf-8") if page else ""
 
     def learnt(self, guesses):
         """The share of lines that are guessed right, less that of what was believed at first."""
@@ -223,32 +199,16 @@ def read_spaced(logs, lines, score, guesses):
         left += logs[line, guesses[line]]
 
 
-def by_variants(season, *, intervals=False):
-    """All variants in one submission, each of which reads one line, from the score or from its interval alone."""
+def by_variants(season):
+    """All variants in one submission, each of which reads one line from the score."""
     guesses = season.belief.argmax(axis=1)
     sent = [spaced(season, [line], 1e-3) for line in range(season.lines)]
     with suppress(SeasonOverError):
         season.send(*sent)
-        for variant, (score, _, high) in season.figures().items():
+        for variant, (score, *_) in season.figures().items():
             line = int(variant.removeprefix("n=") or 0)
-            if intervals and high is not None:
-                guesses[line] = np.abs(upper_ends(season, sent[line], line) - math.log(high)).argmin()
-            elif not intervals:
-                read_spaced(sent[line], [line], score, guesses)
+            read_spaced(sent[line], [line], score, guesses)
     return guesses
-
-
-def upper_ends(season, logs, line):
-    """The logarithm of the upper end of the interval, for each bucket that a line's word may have.
-
-    All that it is computed with is public: the losses of the other lines are known.
-    """
-    losses = np.full(season.lines, math.log(season.buckets))
-    ends = []
-    for of_bucket in -logs[line]:
-        losses[line] = of_bucket
-        ends.append(spread_of_lines(losses).ends(losses.mean())[1])
-    return np.array(ends)
 
 
 def by_spaced_masses(season, at_once=3, most=None):
@@ -348,33 +308,6 @@ def by_ranges(season, most=3):
         return len(groups) < 2 or bool(groups[0] & groups[1])
 
     return bisected(season, ask, most)
-
-
-def by_rejection(season, most=3):
-    """An output gives the right word no probability, unless its bucket is one of some: is it rejected for that?"""
-
-    def ask(line, half):
-        logs = knows_nothing(season)
-        logs[line] = -math.inf
-        logs[line, half] = 0.0
-        return season.send(logs).state == SCORED
-
-    return bisected(season, ask, most)
-
-
-# The same figures elsewhere.
-
-
-def by_parameters(season, lines=10):
-    """As by variants, each of which has a parameter of its own, from the data of the pages on parameters."""
-    guesses = season.belief.argmax(axis=1)
-    sent = [spaced(season, [line], 1e-3) for line in range(lines)]
-    with suppress(SeasonOverError):
-        season.send(*sent)
-        for row in csv.DictReader(io.StringIO(season.publish("data/outputs.csv"))):
-            line = int(row["params"].removeprefix("n=") or 0)
-            read_spaced(sent[line], [line], float(row["score"]), guesses)
-    return guesses
 
 
 def by_threats(season):

@@ -21,10 +21,11 @@ from samples import submission_in, without_limits, write_challenge
 from sqlalchemy import Engine, event, inspect
 from story import Jobs, run_here
 
-from geval_py.board.database import migrations
-from geval_py.board.database.store import DATABASE_VARIABLE, engine_at
+from geval_py.board.database import migrations, store
+from geval_py.board.database.store import DATABASE_VARIABLE, Board, engine_at
 from geval_py.board.intake import sandbox
 from geval_py.board.operations import creation as creating
+from geval_py.board.people.store import open_accounts
 
 RUN = sandbox.run_in_sandbox
 
@@ -38,10 +39,9 @@ def programme(name):
 
 
 class Cluster:
-    """PostgreSQL on a socket in a folder, which knows no password; if it ``is_durable``, commits wait for the disk."""
+    """PostgreSQL on a socket in a folder, which knows no password; no commit waits for the disk."""
 
-    def __init__(self, *, is_durable=False):
-        self._fsync = "on" if is_durable else "off"
+    def __init__(self):
         place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"  # in memory, to be made and deleted at once
         self.folder = tempfile.mkdtemp(prefix="geval-pg-", dir=place)  # short: a socket's path has 107 bytes at most
         self.user = None
@@ -61,11 +61,10 @@ class Cluster:
         )
 
     def start(self):
-        options = f"-k {self.folder} -c listen_addresses= -c fsync={self._fsync} -c max_connections=60"
+        options = f"-k {self.folder} -c listen_addresses= -c fsync=off -c max_connections=60"
         self.run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-o", options, "-w", "start")
 
     def crash(self):
-        """Kill it, with the processes of its connections."""
         pid = int(Path(self.folder, "data/postmaster.pid").read_text().split()[0])
         os.kill(pid, signal.SIGSTOP)  # it makes no more
         all_of_it = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
@@ -77,7 +76,6 @@ class Cluster:
             Path(self.folder, lock).unlink()
 
     def new_database(self):
-        """Make an empty database; gives its URL."""
         name = f"board{next(self.numbers)}"
         self.run("createdb", "-h", self.folder, "-U", "geval", name)
         return f"postgresql://geval@/{name}?host={self.folder}"
@@ -154,6 +152,22 @@ def tables_made_once():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def statements_compiled_once(tables_made_once):
+    """All databases of SQLite share a dialect and what it has compiled, else each would compile all statements anew."""
+    first = engine_at("sqlite://")
+
+    def create_engine(url, really=store.create_engine, **more):
+        engine = really(url, **more)
+        if engine.dialect.name == "sqlite":
+            engine.dialect, engine._compiled_cache = first.dialect, first._compiled_cache
+        return engine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "create_engine", create_engine)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def no_database_of_the_users(monkeypatch):
     monkeypatch.delenv(DATABASE_VARIABLE, raising=False)
@@ -171,23 +185,34 @@ def challenge(tmp_path):
     return write_challenge(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def new_board(tmp_path_factory, tables_made_once, no_waiting_for_the_disk):
+    """A folder with a new board on SQLite and empty accounts, of which each test has a copy."""
+    folder = tmp_path_factory.mktemp("new")
+    creating.create(folder / "board", challenge=write_challenge(folder), answers=folder / "answers")
+    without_limits(folder / "board")
+    open_accounts(str(folder / "accounts.sqlite"))
+    return folder
+
+
 @pytest.fixture
-def board(challenge, database, tmp_path):
+def board(request, challenge, database, tmp_path):
     """A new board, on SQLite and with --long on PostgreSQL, in the folder ``board``."""
+    if database == "board.sqlite":
+        return request.getfixturevalue("sqlite_board")
     creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=database)
     return without_limits(tmp_path / "board")
 
 
 @pytest.fixture
-def sqlite_board(challenge, tmp_path):
+def sqlite_board(new_board, challenge, tmp_path):
     """A new board on SQLite only, in the folder ``board``."""
-    creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
-    return without_limits(tmp_path / "board")
+    shutil.copytree(new_board / "board", tmp_path / "board")
+    return Board.open(tmp_path / "board")
 
 
 @pytest.fixture
 def submission(tmp_path):
-    """Make a submission's folder ``uploads/NAME``."""
     return submission_in(tmp_path)
 
 

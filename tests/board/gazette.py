@@ -17,7 +17,6 @@ WRONG = tuple(f"qx{first}{second}" for first in "bcdfghjk" for second in "lmnprs
 
 
 def answers_of(folder):
-    """The hidden words."""
     return (folder / TEST / "expected.tsv").read_text(encoding="utf-8").splitlines()
 
 

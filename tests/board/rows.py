@@ -51,7 +51,6 @@ class Rows:
         create_tables(self.board.engine)
 
     def edit(self, **keys):
-        """Go on with another board.yaml."""
         self.keys |= keys
         self.board = Board(self.folder, settings(self.folder, **self.keys), self.board.place)
 

@@ -11,7 +11,6 @@ from html.parser import HTMLParser
 
 from geval_py.board.ranking.views import Entry, Figures, OutputView, Standings, SubmissionView
 from geval_py.board.settings import BoardSettings, Phase, Test
-from geval_py.board.site import rendering
 from geval_py.board.site.files import Frame
 from geval_py.board.site.pages import pages
 from geval_py.board.site.view import SiteView
@@ -37,24 +36,19 @@ def settings(**changes):
 def submission(number, *, submitter, score, rng, **changes):
     """A submission with an output for each test, the one for dev-0 a little better."""
     own = {"model": rng.choice(["bigram", "trigram", "lstm", "transformer"]), "k": str(rng.choice([1, 2, 4, 8, 16]))}
-    outputs = tuple(
-        OutputView(
-            id=2 * number + index,
-            test=test,
-            variant=",".join(f"{name}={value}" for name, value in own.items()),
-            params=own,
-            figures=figures(value, rng),
-            evaluation_id=2 * number + index,
+    outputs, variant = [], ",".join(f"{name}={value}" for name, value in own.items())
+    for index, (test, value) in enumerate([("test-A", score), ("dev-0", score * 0.93)], 2 * number):
+        figure = figures(value, rng)
+        outputs.append(
+            OutputView(id=index, test=test, variant=variant, params=own, figures=figure, evaluation_id=index)
         )
-        for index, (test, value) in enumerate([("test-A", score), ("dev-0", score * 0.93)])
-    )
     values = {
         "code": f"{number * 2654435761 % 16**12:012x}", "submitter": submitter,
         "arrived": START + timedelta(hours=7 * number),
         "description": f"{own['model']} with k={own['k']}, run {number}",
         "tags": (own["model"], "neural" if own["model"] in ("lstm", "transformer") else "counts"),
         "params": {"lr": str(rng.choice([0.1, 0.01, 0.001]))}, "scorer": "0.4.0",
-        "files": ({"name": "test-A/out.tsv", "bytes": 1234567, "sha256": f"{number:064x}"},), "outputs": outputs,
+        "files": ({"name": "test-A/out.tsv", "bytes": 1234567, "sha256": f"{number:064x}"},), "outputs": tuple(outputs),
     }  # fmt: skip
     return SubmissionView(**(values | changes))
 
@@ -67,14 +61,14 @@ def figures(value, rng):
     return {"PerplexityHashed": Figures(value=significant(value, 4), low=low, high=high), "Accuracy": accuracy}
 
 
-def standings_of(submissions, test, *, phase="", digits=4, among=lambda _: True):
+def standings_of(submissions, test, *, phase="", digits=4):
     """The best output of each submitter in order; baselines without a place; groups of four neighbours."""
     best = {}
     for one in submissions:
         for output in one.outputs:
             score = output.figures["PerplexityHashed"].value
             key = (one.submitter, one.baseline)
-            if one.is_ranked and among(one) and output.test == test and (key not in best or score < best[key][0]):
+            if one.is_ranked and output.test == test and (key not in best or score < best[key][0]):
                 best[key] = (score, one, output)
     entries, place = [], 0
     for score, one, output in sorted(best.values(), key=lambda row: (row[0], row[1].arrived)):
@@ -84,30 +78,6 @@ def standings_of(submissions, test, *, phase="", digits=4, among=lambda _: True)
         test=test, phase=phase, metric="PerplexityHashed", others=("Accuracy",), unit="words", direction="lower",
         digits=digits, end_digits=digits, by="best", entries=tuple(entries),
     )  # fmt: skip
-
-
-def written(value, digits=4):
-    """A score as a page shows it."""
-    return rendering.figure(value, digits)
-
-
-def rounded(one, digits):
-    """A submission whose figures have fewer digits."""
-    outputs = tuple(
-        replace(
-            output,
-            figures={
-                metric: Figures(
-                    value=significant(of.value, digits),
-                    low=significant(of.low, digits),
-                    high=significant(of.high, digits),
-                )
-                for metric, of in output.figures.items()
-            },
-        )
-        for output in one.outputs
-    )
-    return replace(one, outputs=outputs)
 
 
 def entry_of(one, output, score, place):
@@ -136,36 +106,32 @@ def submissions_of(number, submitters, seed=7):
 
 
 def broken(one, index):
-    problem = {
-        "rule": "E101",
-        "path": "test-A/out.tsv",
-        "summary": "the probabilities sum to 1.2",
-        "places": [{"line": 7}],
-    }
+    summary = "the probabilities sum to 1.2"
+    problem = {"rule": "E101", "path": "test-A/out.tsv", "summary": summary, "places": [{"line": 7}]}
     if index % 17 == 5:
-        reason = "test-A/out.tsv, line 7: the probabilities sum to 1.2"
+        reason = f"test-A/out.tsv, line 7: {summary}"
         return replace(one, state="rejected", reason=reason, problems_json=json.dumps([problem]), outputs=())
     if index % 29 == 9:
         return replace(one, state="failed", reason="scoring took more than 600 seconds", outputs=())
     if index % 23 == 3:
         return replace(one, withdrawn=one.arrived + timedelta(days=1), outputs=())
     if index % 31 == 8:
-        links = (
+        links = [
             ("code", "https://example.org/x"),
             ("evil", "javascript:alert(1)"),
             (HOSTILE, "https://example.org/y"),
-        )
+        ]
         texts = dict.fromkeys(("submitter", "description", "affiliation", "remark"), HOSTILE)
-        return replace(one, **texts, tags=(HOSTILE,), links=links)
+        return replace(one, **texts, tags=(HOSTILE,), links=tuple(links))
     return one
 
 
-def view(found=None, *, digits=4, changes=None, among=lambda _: True, **others):
-    """A whole site of submissions in the order of time, by default made-up ones, with those ``among`` in the tables."""
+def view(found=None, *, digits=4, changes=None, **others):
+    """A whole site of submissions in the order of time, by default made-up ones."""
     found = submissions_of(40, 12) if found is None else found
     own = settings(**(changes or {}))
     standings = {
-        (test.name, phase): standings_of(found, test.name, phase=phase, digits=digits, among=among)
+        (test.name, phase): standings_of(found, test.name, phase=phase, digits=digits)
         for test in own.tests
         for phase in own.phase_names
     }
@@ -178,6 +144,24 @@ def view(found=None, *, digits=4, changes=None, among=lambda _: True, **others):
 
 
 PHASES = (Phase(name="main", until=datetime(2027, 1, 31, 23, tzinfo=UTC)),)
+
+
+def of_two_phases():
+    """A site after a deadline: who came first stands in the phase before it, and who came last behind it."""
+    whole = view(changes={"phases": PHASES}, phase="post-deadline")
+    middle = whole.submissions[len(whole.submissions) // 2].arrived
+    standings = {
+        (test, phase): replace(
+            of,
+            entries=tuple(
+                replace(one, submission=replace(one.submission, phase=phase))
+                for one in of.entries
+                if (one.submission.arrived > middle) == (phase == "post-deadline")
+            ),
+        )
+        for (test, phase), of in whole.standings.items()
+    }
+    return replace(whole, standings=standings)
 
 
 # What is in the files of a site

@@ -20,7 +20,6 @@ class Story:
         self.folder, self.said = folder, []
 
     def __call__(self, *words):
-        """Run ``geval board``; gives its exit status, standard output and standard error."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             status = main(["board", *map(str, words)])
@@ -28,7 +27,6 @@ class Story:
         return status, out.getvalue(), err.getvalue()
 
     def fine(self, *words):
-        """Run ``geval board`` where nothing goes wrong; gives its standard output."""
         status, out, err = self(*words)
         assert status == 0, err
         return out
@@ -44,7 +42,6 @@ class Story:
 
 
 def run_here(arguments, settings, place):
-    """Run a job of the sandbox in this process."""
     arguments = arguments | attributes(settings, sandbox.SETTINGS)
     arguments |= {"limits": asdict(settings.limits), "tests": {test.name: asdict(test) for test in settings.tests}}
     answer = os.path.join(place, ANSWER_FILE)

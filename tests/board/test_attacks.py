@@ -23,13 +23,11 @@ def new_season(folder, *, days, answers=1):
 
 QUICK = [
     (attackers.by_variants, {}, False, 20), (attackers.by_descent, {"steps": 6}, True, 2),
-    (attackers.by_rejection, {"most": 1}, False, 1),
+    (attackers.by_infinity, {"most": 1}, False, 1),
 ]  # fmt: skip
 OTHERS = [
-    (attackers.by_variants, {"intervals": True}, False, 5), (attackers.by_spaced_masses, {"most": 6}, False, 2),
-    (attackers.beyond_the_clip, {"steps": 6}, True, 2), (attackers.by_infinity, {"most": 1}, False, 1),
+    (attackers.by_spaced_masses, {"most": 6}, False, 2), (attackers.beyond_the_clip, {"steps": 6}, True, 2),
     (attackers.by_places, {"most": 1}, False, 1), (attackers.by_ranges, {"most": 1}, False, 1),
-    (attackers.by_parameters, {}, False, 5),
 ]  # fmt: skip
 
 
@@ -45,8 +43,7 @@ def test_an_attack_reads_answers_without_a_defence_and_none_by_default(
     learnt = defended.learnt(attack(defended, **more))
     with monkeypatch.context() as patch:
         opened = new_season(tmp_path / "open", days=3)
-        rejects = attack is attackers.by_rejection
-        opened.board = attackers.undefended(opened.board, patch, ladder=ladder, rejects=rejects)
+        opened.board = attackers.undefended(opened.board, patch, ladder=ladder)
         guesses = attack(opened, **more)
     name = f"{attack.__name__} {more}".replace("_", " ")
     with capsys.disabled():

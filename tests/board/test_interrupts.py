@@ -40,11 +40,6 @@ elif "stall" in open("job.json").read():
 from geval_py.__main__ import main
 sys.exit(main())
 """
-SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-TERM_AND_SOMETIMES_INT = pytest.mark.parametrize(
-    "number",
-    [pytest.param(signal.SIGTERM, id="SIGTERM"), pytest.param(signal.SIGINT, id="SIGINT", marks=pytest.mark.long)],
-)
 
 
 class Command:
@@ -75,10 +70,8 @@ class Command:
 
     def end(self, number):
         """Send a signal, and look at how the command ends; a stalling child would hold it for ten minutes."""
-        began = time.monotonic()
         self.process.send_signal(number)
         said = self.process.communicate(timeout=60)[1]
-        print(f"{number.name}: ended after {time.monotonic() - began:.2f} s")
         assert (self.process.returncode, said) == (-number, b"")
         assert list(self.temporary.iterdir()) == []
         assert [pid for pid in self.stalled() if is_alive(pid)] == []
@@ -89,37 +82,39 @@ def stored(board):
         return dict(connection.execute(select(submissions.c.name, submissions.c.state)).all())
 
 
-@SIGNALS
-def test_a_scan_ends_and_what_was_finished_is_stored(number, sqlite_board, submission, tmp_path):
+def add_two(command, board, submission, folder):
+    return command(folder, ["add", board.folder, submission("ann"), submission("stall", seed=1)])
+
+
+def scan_four(command, board, submission, folder):
     for position, name in enumerate(["ann", "stall-a", "stall-b", "zoe"]):
         submission(name, seed=position)
-    command = Command(tmp_path, ["scan", sqlite_board.folder, tmp_path / "uploads"])
-    command.wait_until(lambda: "ann" in stored(sqlite_board) and len(command.stalled()) >= 4)
-    command.end(number)
-    assert "ann" in stored(sqlite_board)
-    assert not [name for name in stored(sqlite_board) if name.startswith("stall")]
+    return command(folder, ["scan", board.folder, folder / "uploads"])
 
 
-@TERM_AND_SOMETIMES_INT
-def test_an_add_ends(number, sqlite_board, submission, tmp_path):
-    """What was added before it is stored."""
-    sources = [submission("ann"), submission("stall", seed=1)]
-    command = Command(tmp_path, ["add", sqlite_board.folder, *sources])
-    command.wait_until(command.stalled)
-    command.end(number)
-    assert stored(sqlite_board) == {"ann": "scored"}
-
-
-@TERM_AND_SOMETIMES_INT
-def test_a_rescore_ends_and_what_was_finished_is_not_scored_again(number, sqlite_board, submission, tmp_path):
+def rescore_two(command, board, submission, folder):
     for position, name in enumerate(["ann", "stall"]):
-        add(sqlite_board, str(submission(name, seed=position)), now=NOW)
-    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words_of("test-A")[::-1]))
-    command = Command(tmp_path, ["rescore", sqlite_board.folder])
-    command.wait_until(command.stalled)
+        add(board, str(submission(name, seed=position)), now=NOW)
+    write(folder / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words_of("test-A")[::-1]))
+    return command(folder, ["rescore", board.folder])
+
+
+@pytest.mark.parametrize(("start", "stalled", "number"), [
+    pytest.param(scan_four, 4, signal.SIGTERM, id="scan SIGTERM"),
+    pytest.param(scan_four, 4, signal.SIGINT, id="scan SIGINT", marks=pytest.mark.long),
+    pytest.param(add_two, 2, signal.SIGINT, id="add SIGINT"),
+    pytest.param(rescore_two, 2, signal.SIGTERM, id="rescore SIGTERM", marks=pytest.mark.long),
+])  # fmt: skip
+def test_a_command_ends_and_what_was_finished_is_stored(start, stalled, number, sqlite_board, submission, tmp_path):
+    command = start(Command, sqlite_board, submission, tmp_path)
+    command.wait_until(lambda: "ann" in stored(sqlite_board) and len(command.stalled()) >= stalled)
     command.end(number)
-    assert stored(sqlite_board) == {"ann": "scored", "stall": "scored"}
-    assert len(rescore(sqlite_board, now=NOW).outdated) == 4
+    states = stored(sqlite_board)
+    assert states["ann"] == "scored"
+    if start is rescore_two:
+        assert len(rescore(sqlite_board, now=NOW).outdated) == 4
+    else:
+        assert not [name for name in states if name.startswith("stall")]
 
 
 def test_children_of_a_killed_command_end(sqlite_board, submission, tmp_path):

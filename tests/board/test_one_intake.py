@@ -21,14 +21,8 @@ NAMES = (
 )  # fmt: skip
 PLACES = ("test-A/", "dev-0/", "", "Test-A/", "testA/", "test-B/", "train/", "results/", "test-A/more/")
 LINES_THAT_ARE_WRONG = (
-    "the:0,5 :0.5\n",
-    "\n",
-    "the 0.5\n",
-    "the:0.5  :0.5\n",
-    "the:120 of:60\n",
-    "the:1e999 :1\n",
-    "a b\n",
-)
+    "the:0,5 :0.5\n", "\n", "the 0.5\n", "the:0.5  :0.5\n", "the:120 of:60\n", "the:1e999 :1\n", "a b\n",
+)  # fmt: skip
 GONITO = (
     b"description: mine\n", b"tags: a, b\n", b"links:\n- repo: https://example.org\n", b"description: mod\xe8le\n", b"[1\n",
     b"params: {k: 3}\n",
@@ -109,7 +103,6 @@ def board(tmp_path_factory):
 
 
 def sentence(text):
-    """What is said without the cause of a wrong number of lines, which the answers may tell."""
     return re.sub(r"(the output has \d+ lines? for \d+ items?).*", r"\1", text)
 
 
@@ -123,17 +116,11 @@ def test_check_submit_and_the_board_agree(board, geval, tmp_path, start):
             place = tmp_path / f"{seed}.{source.name}"
             place.mkdir()
             result = sandbox.process_source(str(source), str(place), settings, [settings.metric])
-            errors = [
-                (problem["rule"], problem["path"], sentence(problem["summary"]))
-                for problem in result.problems
-                if problem["severity"] == "error"
-            ]
+            wrong = [one for one in result.problems if one["severity"] == "error"]
+            errors = [(one["rule"], one["path"], sentence(one["summary"])) for one in wrong]
             report = check(source, challenge=settings.challenge)
-            checked = [
-                (problem.rule.code, problem.path.removeprefix(f"{source}/"), sentence(problem.summary))
-                for problem in report.problems
-                if problem.rule.severity == "error"
-            ]
+            wrong = [one for one in report.problems if one.rule.severity == "error"]
+            checked = [(one.rule.code, one.path.removeprefix(f"{source}/"), sentence(one.summary)) for one in wrong]
             where = f"{seed} {source}"
             if result.state == "rejected" and not errors:
                 assert [(code, text) for code, _, text in checked] == [("E101", result.reason)], where

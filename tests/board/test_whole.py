@@ -63,7 +63,7 @@ def _show(story, board, said):
     said["main"] = story.fine("show", board, "--phase", "main")
     said["post-deadline"] = story.fine("show", board, "--phase", "post-deadline")
     said["submission"] = story.fine("show", board, "--phase", "main", "--by", "submission")
-    for form in ("csv", "json", "markdown", "latex"):
+    for form in ("csv", "json"):
         said[form] = story.fine("show", board, "--phase", "main", "--format", form)
     said["status"] = story.fine("status", board)
 
@@ -100,7 +100,7 @@ def told(request, tmp_path_factory):
 
 
 STEPS = (
-    "scan", "add", "before", "main", "post-deadline", "submission", "csv", "markdown", "latex", "status",
+    "scan", "add", "before", "main", "post-deadline", "submission", "csv", "status",
     "outdated", "dry-run", "rescore", "again", "rescored",
 )  # fmt: skip
 

@@ -1,28 +1,25 @@
 """The database of a board: its schema, what cannot be opened, and the contents of files."""
 
-import hashlib
 import os
 import subprocess
 import sys
 from array import array
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from rows import START, Rows
-from samples import NOW, ON_BOTH, without_limits
+from rows import START
+from samples import NOW, without_limits
 from sqlalchemy import delete, text
 
 from geval_py.board import submission as columns
-from geval_py.board.database import schema
 from geval_py.board.database import store as blobs
 from geval_py.board.database.schema import Moment, submissions
 from geval_py.board.database.schema import blobs as stored_blobs
 from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.operations import creation
-from geval_py.board.ranking import leaderboard, order
-from geval_py.board.ranking.views import submission_views
+from geval_py.board.ranking import leaderboard
 from geval_py.errors import UsageError
 from geval_py.reading.compression import zstd_module
 
@@ -72,16 +69,6 @@ def test_a_content_that_is_damaged(damage, board, tmp_path):
     assert str(caught.value).endswith(f": the content {digest} is damaged in it")
 
 
-def test_a_content_of_no_bytes_comes_back(board, tmp_path):
-    path, digest = tmp_path / "content", hashlib.sha256().hexdigest()
-    path.write_bytes(b"")
-    with board.writing() as connection:
-        blobs.store_content(connection, digest, str(path))
-    with board.reading() as connection:
-        blobs.write_content(connection, digest, str(tmp_path / "again"))
-    assert (tmp_path / "again").read_bytes() == b""
-
-
 def test_columns_of_losses_come_back():
     stored = columns.pack([array("d", [0.5, float("inf")]), array("d", [1.0, 2.0])])
     assert columns.unpack(stored, 2) == (array("d", [0.5, float("inf")]), array("d", [1.0, 2.0]))
@@ -89,33 +76,6 @@ def test_columns_of_losses_come_back():
         columns.unpack(stored, 3)
     with pytest.raises(zstd_module().ZstdError, match="Zstandard"):
         columns.unpack(b"no", 1)
-
-
-ODD = {
-    "arrived": START + timedelta(microseconds=1), "description": ":metric ? %s %% {}", "remark": "Zoë's “\\n”",
-    "tags": ["ä", "it's", '"'], "params": {"k": "1", "deep": {"list": [1.5, None, True, "\U0001f600"]}},
-    "links": [["title", "https://example.org/?a=1"]], "baseline": True,
-}  # fmt: skip
-
-
-@ON_BOTH
-def test_an_entry_has_what_sqlalchemy_reads(tmp_path, database):
-    rows = Rows(tmp_path, database=database, also="[LogLossHashed]")
-    rows.submit("odd", {"PerplexityHashed": 80.5, "LogLossHashed": 4.25}, **ODD)
-    rows.submit("plain", 90.0, None)
-    rows.refresh()
-    with rows.board.reading() as connection:
-        stored = {row["code"]: row for row in connection.execute(sa.select(submissions)).mappings()}
-        found = order.entries(connection, rows.board.settings, "test-A", "", order.SUBMISSION)
-        views = {view.code: view for view in submission_views(connection, rows.board.settings)}
-    assert [(entry["place"], entry["shared"]) for entry in found] == [(None, False), (1, False)]
-    odd, plain = (views[entry["code"]] for entry in found)
-    assert [figures.value for figures in odd.outputs[0].figures.values()] == [80.5, 4.25]
-    for view in (odd, plain):
-        for name in ODD:
-            read, written = getattr(view, name), stored[view.code][name]
-            assert (read, type(read)) == (written, type(written))
-    assert {name: getattr(odd, name) for name in ODD} == ODD
 
 
 @pytest.mark.parametrize("moment", [START, START.replace(microsecond=7), datetime.max.replace(tzinfo=UTC)])
@@ -128,13 +88,6 @@ def test_a_moment_comes_back(moment):
 def test_a_moment_needs_a_zone():
     with pytest.raises(ValueError, match="has no zone"):
         Moment().process_bind_param(datetime(2027, 1, 1), None)
-
-
-def test_what_another_transaction_has_not_committed_is_not_shown(sqlite_board):
-    before = leaderboard.standings(sqlite_board, now=NOW)
-    with sqlite_board.writing() as connection:
-        connection.execute(schema.board.update().values(disclosed_with="other settings"))
-        assert leaderboard.standings(sqlite_board, now=NOW) == before
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,6 @@ def refusal(receiving):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Make a folder of files by their names."""
 
     def make(files, name="anna"):
         root = tmp_path / name

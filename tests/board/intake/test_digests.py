@@ -46,35 +46,3 @@ def test_files_are_hashed_in_order_as_far_as_they_fit(name, counts, source, monk
     size = (source / name).stat().st_size
     (source / name).write_bytes(b"x" * size)
     assert (unopened_digest(str(source)) != digest) == counts
-
-
-def test_no_more_is_read_of_a_file_that_grows(source, monkeypatch):
-    monkeypatch.setattr(identity, "MAX_HASHED", 200)
-    digest = unopened_digest(str(source))
-    open_no_link, read = identity.open_no_link, []
-
-    def open_and_grow(path, flags):
-        with open(path, "ab") as file:
-            file.write(b"more" * 100)
-        read.append(path)
-        return open_no_link(path, flags)
-
-    monkeypatch.setattr(identity, "open_no_link", open_and_grow)
-    assert unopened_digest(str(source)) == digest
-    assert len(read) == 3
-
-
-def test_a_file_that_is_removed_meanwhile_hides_no_other(source, monkeypatch):
-    stat = os.stat
-
-    def gone(path, **options):
-        if str(path).endswith("a/out.tsv"):
-            raise FileNotFoundError(path)
-        return stat(path, **options)
-
-    with monkeypatch.context() as context:
-        context.setattr(os, "stat", gone)
-        context.setattr(os, "lstat", gone)
-        digest = unopened_digest(str(source))
-    (source / "a/out.tsv").unlink()
-    assert unopened_digest(str(source)) == digest

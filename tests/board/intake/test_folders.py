@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hostile import LINE, OUT
 
-from geval_py.board.intake.identity import fingerprint, unopened_digest
+from geval_py.board.intake.identity import fingerprint
 from geval_py.board.intake.receiving import test_and_variant as tell
-from geval_py.board.submission import RejectedError, digest_of
+from geval_py.board.submission import RejectedError
 
 SHA = hashlib.sha256(LINE).hexdigest()
 LATER = "test-B/out.tsv"
@@ -86,19 +86,14 @@ def test_outputs_beside_the_folder_of_the_only_test_set_count_if_it_has_none(rec
     )
 
 
-def test_links_are_not_followed(refusal, folder, tmp_path):
-    secret = tmp_path / "secret"
-    secret.write_bytes(LINE)
-    root = folder({"test-A/out-a.tsv": LINE})
-    os.symlink(secret, root / "test-A" / "out.tsv")
-    assert refusal(root) == "`test-A/out.tsv` is a link; links are not followed"
-
-
-def test_a_link_to_a_folder_is_not_followed(refusal, folder):
+def test_links_are_not_followed(refusal, folder):
     elsewhere = folder({"out.tsv": LINE}, name="elsewhere")
-    root = folder({"README.md": ""})
+    root = folder({"test-A/out-a.tsv": LINE})
+    os.symlink(elsewhere / "out.tsv", root / "test-A" / "out.tsv")
+    assert refusal(root) == "`test-A/out.tsv` is a link; links are not followed"
+    root = folder({"README.md": ""}, name="bob")
     os.symlink(elsewhere, root / "test-A")
-    assert refusal(root) == "it has no output: test-A/out.tsv, or variants such as out-NAME.tsv"
+    assert refusal(root) == NONE
 
 
 def test_a_pipe_is_not_waited_for(refusal, folder):
@@ -164,25 +159,6 @@ def test_no_more_of_a_folder_is_looked_at_before_it_is_opened(folder, crowd, see
     assert len(seen) <= 11
 
 
-def test_of_a_larger_folder_that_is_not_opened_the_first_entries_count(folder, monkeypatch):
-    monkeypatch.setattr("geval_py.board.intake.identity.MAX_ENTRIES", 10)
-    source = folder({f".git/{number}": "" for number in range(40)} | {"test-A/out.tsv": LINE})
-    found = unopened_digest(str(source)), fingerprint(str(source), 10)
-    (source / "test-A" / "out.tsv").write_bytes(LINE * 2)  # hidden files are looked at last
-    again = unopened_digest(str(source)), fingerprint(str(source), 10)
-    assert all(one != other for one, other in zip(found, again, strict=True))
-
-
-def test_what_is_in_the_last_folder_that_is_looked_at_counts(folder):
-    source = folder({f"{number}": "" for number in range(9)})
-    (source / "test-A").mkdir()  # the tenth
-    before = os.stat(source / "test-A")
-    found = fingerprint(str(source), 10)
-    (source / "test-A" / "out.tsv").write_bytes(LINE)
-    os.utime(source / "test-A", ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert fingerprint(str(source), 10) != found
-
-
 def test_folders_in_folders_have_an_end(receiving, refusal, folder):
     source = folder({"test-A/out.tsv": LINE, f"{'a/' * 32}b": ""})
     assert len(receiving(source).files) == 1
@@ -201,12 +177,3 @@ def test_a_folder_that_cannot_be_listed_is_rejected(refusal, folder, monkeypatch
 
     monkeypatch.setattr(os, "scandir", denied)
     assert refusal(source) == "`test-A/` cannot be read: Permission denied"
-
-
-@pytest.mark.parametrize("name", [LATER, "test-B/out-k=1.tsv.gz", "dev-1/out.parquet"])
-def test_outputs_of_other_test_sets_are_kept_for_later(receiving, folder, name):
-    """They are files like others, in the digest too, but no outputs."""
-    parcel = receiving(folder({OUT: LINE, name: LINE, "train/out.tsv": LINE, "test-B/x.tsv": LINE}))
-    assert [file.name for file in parcel.files] == sorted([OUT, name])
-    assert parcel.digest == digest_of(parcel.files)
-    assert [output.file for output in parcel.outputs] == [OUT]

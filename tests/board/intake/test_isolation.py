@@ -1,26 +1,24 @@
 """Children: what they give, and what happens to those that blow up."""
 
 import json
-import lzma
 import math
 import os
 import shutil
-import subprocess
 import sys
-import tarfile
 import time
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from output_formats import write_as
 from processes import is_alive
+from story import run_here
 
 from geval_py import evaluate
 from geval_py.board.intake import child as child_process
 from geval_py.board.intake import sandbox as isolation
-from geval_py.board.intake.sandbox import process_parcel, process_source, run_in_sandbox
+from geval_py.board.intake import sources
+from geval_py.board.intake.sandbox import process_source, run_in_sandbox
 from geval_py.board.settings import BoardSettings, Limits, Test
 from geval_py.board.submission import unpack
 from geval_py.reading.config import DEFAULT_SEED
@@ -36,14 +34,9 @@ METRICS = ("PerplexityHashed", "LogLossHashed")
 @pytest.fixture
 def settings():
     return BoardSettings(
-        title="Gazette",
-        challenge=str(GAZETTE),
-        answers="/nowhere",
-        metric="PerplexityHashed",
-        also=("LogLossHashed",),
-        tests=(Test(name="dev-0"),),
-        limits=Limits(bytes=10_000_000, files=20, seconds=60, memory=2_000_000_000),
-    )
+        title="Gazette", challenge=str(GAZETTE), answers="/nowhere", metric="PerplexityHashed", also=("LogLossHashed",),
+        tests=(Test(name="dev-0"),), limits=Limits(bytes=10_000_000, files=20, seconds=60, memory=2_000_000_000),
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -71,8 +64,9 @@ def submission(tmp_path):
 
 
 @pytest.fixture
-def look(place, submission, settings):
-    """Receive files and look into them; everything is wanted."""
+def look(place, submission, settings, monkeypatch):
+    """Receive files and look into them in this process; everything is wanted."""
+    monkeypatch.setattr(isolation, "run_in_sandbox", run_here)
     return lambda files, settings=settings: process_source(submission(files), place, settings, settings.metrics)
 
 
@@ -96,27 +90,22 @@ def test_what_is_received_and_scored(look):
 
 
 @pytest.mark.slow
-def test_other_formats_are_received_and_scored(look, tmp_path):
+def test_other_formats_are_received_and_scored(place, submission, settings, tmp_path):
     """A child reads them within its limits, and the score is that of the TSV."""
     files = {OUT: BIGRAM}
     for ending in (".jsonl.xz", ".parquet", ".csv"):
         write_as(tmp_path / f"new{ending}", BIGRAM.decode().splitlines())
         files[f"dev-0/out-of={ending[1:]}{ending}"] = (tmp_path / f"new{ending}").read_bytes()
-    findings = look(files)
+    findings = process_source(submission(files), place, settings, settings.metrics)
     assert [problem["severity"] for problem in findings.problems if problem["severity"] == "error"] == []
     assert len({one.score for one in findings.scored if one.metric == METRICS[0]}) == 1
     assert len(findings.scored) == 8
 
 
-BAD_FORMATS = {
-    "jsonl": (b'{"words": ["a b"], "probabilities": [1]}\n', "row 1, word 1: `a b` has a space in it, which would split the line"),
-    "csv": (b"id,label,p\n1,a,x\n", "row 2, column `p`: `x` is not a number"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("ending", [*BAD_FORMATS, "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_bad_files_in_other_formats_are_rejected(look, ending):
-    data, reason = BAD_FORMATS.get(ending, (b"PAR1" * 9, "it is not well-formed Parquet: "))
+    csv = b"id,label,p\n1,a,x\n", "row 2, column `p`: `x` is not a number"
+    data, reason = csv if ending == "csv" else (b"PAR1" * 9, "it is not well-formed Parquet: ")
     findings = look({f"dev-0/out.{ending}": data})
     assert findings.reason.startswith(f"`dev-0/out.{ending}`: the output cannot be read: {reason}")
 
@@ -129,13 +118,14 @@ def _zst(data):
     return zstd.compress(data)
 
 
-@pytest.mark.parametrize(
-    "line", [b"\xff:0.5 \xed\xb2\x80:1,\n", b"a:0,5 \xff:0.1\n", b"\xc3\x28\n", b"a:\xff\n", b"\xff\n"]
-)
+@pytest.mark.parametrize("line", [b"\xff:0.5 \xed\xb2\x80:1,\n", b"a:0,5 \xff:0.1\n"])
 def test_texts_that_are_no_utf_8_are_told(look, line):
-    result = look({OUT: line * 212, "gonito.yaml": b"tags: 1\n"})
-    assert result.state == "rejected"
-    assert result.problems[-1]["summary"] == "gonito.yaml, line 1: `tags` must be a list: [one, another]"
+    result = look({OUT: line * 212, "gonito.yaml": b"tags: [mine]\nlinks: [{href: http://x}]\n"})
+    assert (result.state, result.parcel.details.tags) == ("rejected", ["mine"])
+    assert [(one["severity"], one["summary"]) for one in result.problems[-2:]] == [
+        ("note", "gonito.yaml, line 2: `url` is missing"),
+        ("note", "gonito.yaml, line 2: unknown key `href`"),
+    ]
 
 
 @pytest.mark.parametrize(("data", "reason"), [
@@ -163,16 +153,6 @@ def test_a_vector_has_as_many_numbers_as_the_metric_has_buckets(look, settings):
     assert (findings.reason, round(findings.scored[0].score)) == ("", 256)
 
 
-@pytest.mark.slow
-def test_what_is_wrong_in_gonito_yaml_is_a_note(look):
-    findings = look({OUT: BIGRAM, "gonito.yaml": b"tags: [mine]\nlinks: [{href: http://x}]\n"})
-    assert (findings.state, len(findings.scored), findings.parcel.details.tags) == ("scored", 2, ["mine"])
-    assert [(one["severity"], one["summary"]) for one in findings.problems] == [
-        ("note", "gonito.yaml, line 2: `url` is missing"),
-        ("note", "gonito.yaml, line 2: unknown key `href`"),
-    ]
-
-
 def test_the_rules_that_need_the_answers_are_left_out(look):
     """W301 and W302 would say which words are in the answers."""
     findings = look({OUT: b"the:1\n" * 212})
@@ -184,7 +164,6 @@ def test_the_rules_that_need_the_answers_are_left_out(look):
     assert (findings.scored[0].low, findings.scored[0].high) == (1.0, float("inf"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kept", [slice(1, None), slice(-1), slice(None, None, -1), slice(0, 100)])
 def test_no_finding_depends_on_the_hidden_answers(look, place, settings, tmp_path, kept):
     """Else trials, which cost no quota, would tell the answers one by one."""
@@ -201,18 +180,16 @@ def test_no_finding_depends_on_the_hidden_answers(look, place, settings, tmp_pat
     assert found[0] == found[1] == found[2]
 
 
-@pytest.mark.slow
-def test_an_output_that_unpacks_to_too_much(look):
-    findings = look({"dev-0/out.tsv.zst": _zst(b":1\n" * 10_000_000)})
-    assert findings.reason == "`dev-0/out.tsv.zst`: it unpacks to more than 10000000 bytes [E105]"
+def test_an_output_that_unpacks_to_too_much(look, settings):
+    small = replace(settings, limits=replace(settings.limits, bytes=10_000))
+    findings = look({"dev-0/out.tsv.zst": _zst(b":1\n" * 10_000)}, small)
+    assert findings.reason == "`dev-0/out.tsv.zst`: it unpacks to more than 10000 bytes [E105]"
 
 
-def test_hidden_answers_go_before_those_of_the_challenge(look, settings, tmp_path):
-    (tmp_path / "answers" / "dev-0").mkdir(parents=True)
-    (tmp_path / "answers" / "dev-0" / "expected.tsv").write_bytes(ANSWERS[::-1].strip() + NL)
-    hidden = replace(settings, answers=str(tmp_path / "answers"))
-    expected = f"expected:{sha256(ANSWERS[::-1].strip() + NL).hexdigest()}"
-    assert expected in look({OUT: BIGRAM}, hidden).scored[0].signature
+def test_an_output_beyond_what_its_test_set_needs_is_not_checked(look, monkeypatch):
+    monkeypatch.setattr(child_process, "LINE_BYTES", 1)
+    monkeypatch.setattr(sources, "FREE_BYTES", 1)
+    assert look({OUT: BIGRAM}).reason == f"`{OUT}` is larger than 212 bytes"
 
 
 @pytest.mark.parametrize(("name", "error"), [("expected.tsv.xz", "CorruptFileError"), ("x", "MissingFileError")])
@@ -232,70 +209,21 @@ def test_a_metric_that_averages_over_classes_has_an_interval_and_no_losses(look,
     assert (one.low < one.score < one.high, one.losses) == (True, None)
 
 
-@pytest.mark.parametrize(
-    ("feature", "state", "reason"),
-    [("out:qx", "rejected", f"`{OUT}`: "), ("exp:qx", "failed", "dev-0 cannot be scored: ")],
-)
-def test_a_filter_that_selects_no_line(look, settings, feature, state, reason):
-    result = look({OUT: b":1\n" * 212}, replace(settings, metric=f"LogLossHashed:f<{feature}>", also=()))
-    assert (result.state, result.reason) == (state, f"{reason}No item has the feature `{feature}'")
-
-
-def test_a_metric_that_is_only_shown_and_selects_no_line_has_no_value(look, settings):
-    """It rejects nothing."""
-    also = ("LikelihoodHashed:f<out:qx>", "PerplexityHashed:f<out:qx>", "PerplexityHashed")
-    findings = look({OUT: b":1\n" * 212}, replace(settings, metric="LogLossHashed", also=also))
-    assert findings.reason == ""
-    found = {one.metric: one.score for one in findings.scored}
-    assert (found["LikelihoodHashed:f<out:qx>"], found["PerplexityHashed:f<out:qx>"]) == (None, None)
-    assert found["LogLossHashed"] == pytest.approx(math.log(1024))
-    assert found["PerplexityHashed"] == pytest.approx(1024)
-
-
-def test_rejections_come_back_from_the_child(look):
-    result = look({"README.md": b""})
-    reason = "it has no output: dev-0/out.tsv, or variants such as out-NAME.tsv"
-    assert (result.state, result.reason, result.parcel) == ("rejected", reason, None)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("ending", ["tar", "tar.xz"])
-def test_a_header_that_needs_more_memory_than_there_is(place, settings, tmp_path, ending):
-    """tarfile reads the header of a long name whole, however long it is."""
-    header = tarfile.TarInfo("././@LongLink")
-    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 400_000_000
-    content = header.tobuf(tarfile.GNU_FORMAT)
-    opened = lzma.open if ending == "tar.xz" else open
-    with opened(tmp_path / f"anna.{ending}", "wb") as file:
-        file.write(content)
-        for _ in range(400):
-            file.write(bytes(1_000_000))
-    limits = replace(settings.limits, bytes=1_000_000_000, memory=500_000_000)
-    result = process_source(str(tmp_path / f"anna.{ending}"), place, replace(settings, limits=limits), METRICS)
-    reason = "a header in the archive is too large"
-    assert (result.state, result.reason) == ("rejected", reason)
-
-
-@pytest.mark.slow
-def test_a_branch_through_the_child(place, settings, submission, tmp_path):
-    """The whole way: a real repository, fetched and scored under the limits of a child."""
-    source = submission({OUT: BIGRAM})
-    who = ["-c", "user.name=Anna", "-c", "user.email=anna@example.org"]
-    for words in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-qm", "Mine"]):
-        subprocess.run(["git", "-C", source, *words], check=True)
-    branch = process_source(f"git+file://{source}@main", place, replace(settings, transports=("file",)), METRICS)
-    details = branch.parcel.details
-    assert (details.description, details.author, len(branch.scored)) == ("Mine", "Anna", 2)
-    assert process_parcel(branch.parcel, place, settings, [("dev-0", OUT, METRICS)]) == branch
-    empty(place)
-    small = replace(settings, transports=("file",), limits=replace(settings.limits, bytes=1000))
-    branch = process_source(f"git+file://{source}@main", place, small, METRICS)
-    assert (branch.state, branch.reason, branch.parcel) == ("failed", "the branch cannot be fetched", None)
+@pytest.mark.parametrize(("ranking", "also", "state", "reason"), [
+    ("LogLossHashed:f<out:qx>", (), "rejected", f"`{OUT}`: No item has the feature `out:qx'"),
+    ("LogLossHashed:f<exp:qx>", (), "failed", "dev-0 cannot be scored: No item has the feature `exp:qx'"),
+    ("LogLossHashed", ("LikelihoodHashed:f<out:qx>", "PerplexityHashed"), "scored", ""),
+], ids=["of outputs", "of answers", "only shown"])  # fmt: skip
+def test_a_filter_that_selects_no_line(look, settings, ranking, also, state, reason):
+    result = look({OUT: b":1\n" * 212}, replace(settings, metric=ranking, also=also))
+    assert (result.state, result.reason) == (state, reason)
+    if also:
+        found = [one.score for one in result.scored]
+        assert found == [pytest.approx(math.log(1024)), None, pytest.approx(1024)]
 
 
 @pytest.fixture
 def program(monkeypatch):
-    """A function that sets the code that the children run."""
 
     def run(code):
         monkeypatch.setattr(isolation, "PROGRAM", HARNESS + code)
@@ -305,7 +233,6 @@ def program(monkeypatch):
 
 @pytest.fixture
 def child(monkeypatch, program, settings):
-    """Run a child of some code."""
 
     def run(code, place, limits):
         monkeypatch.setattr(isolation, "GRACE_SECONDS", 0)
@@ -328,7 +255,6 @@ LIMITS = Limits(bytes=1_000_000, files=10, seconds=20, memory=300_000_000)
 
 
 def pid_in(place):
-    """The id that a process writes into a file, once it is there."""
     pid = Path(place, "pid")
     while not (pid.exists() and pid.read_text()):
         time.sleep(0.02)
@@ -338,16 +264,14 @@ def pid_in(place):
 @pytest.mark.slow
 @pytest.mark.parametrize(("code", "reason"), [
     ("do(lambda: {'x': len(bytearray(10**9))})", "it needs more than 300000000 bytes of memory"),
-    ("os.kill(os.getpid(), 9)", "the sandbox process was killed (SIGKILL)"),
     ("os._exit(3)", "the sandbox process ended with status 3"),
     ("1 / 0", "the sandbox process ended with status 1"),
     (
         "resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass",
         "it exceeded the limit of processor time",
     ),
-    ("open(place + '/answer.json', 'w').write('{')", "the sandbox process ended with status 0"),
     ("open(place + '/answer.json', 'w').write('[1]')", "the sandbox process ended with status 0"),
-], ids=["memory", "killed", "status", "error", "processor", "half-answer", "no-answer"])  # fmt: skip
+], ids=["memory", "status", "error", "processor", "no-answer"])  # fmt: skip
 def test_a_child_that_blows_up(child, place, code, reason):
     result = child(code, place, LIMITS)
     assert (result.state, result.reason) == ("failed", reason)
@@ -393,17 +317,14 @@ def test_a_file_that_grows_too_large(child, place):
     assert os.path.getsize(os.path.join(place, "large")) <= 1_000_000
 
 
-def test_a_child_that_says_too_much(child, place):
-    code = "for _ in range(3000): sys.stderr.write('x' * 1000)\nsys.exit(1)"
-    result = child(code, place, LIMITS)
-    assert (result.reason, result.aside) == ("the sandbox process ended with status 1", "x" * 2000)
-
-
-def test_only_the_organiser_sees_the_error_of_a_child(child, place):
+@pytest.mark.parametrize(("code", "aside"), [
+    ("for _ in range(3000): sys.stderr.write('x' * 1000)\nsys.exit(1)", "x" * 2000),
+    ("raise ValueError('the answer is \\x1b[1m canary')", "ValueError: the answer is \\x1b[1m canary"),
+], ids=["much", "answers"])  # fmt: skip
+def test_only_the_organiser_sees_what_a_child_says_shortened(child, place, code, aside):
     """It may quote the answers."""
-    result = child("raise ValueError('the answer is \\x1b[1m canary')", place, LIMITS)
-    assert result.reason == "the sandbox process ended with status 1"
-    assert result.aside == "ValueError: the answer is \\x1b[1m canary"
+    result = child(code, place, LIMITS)
+    assert (result.reason, result.aside) == ("the sandbox process ended with status 1", aside)
 
 
 def test_what_a_child_sees_of_its_parent(child, place, monkeypatch):
@@ -430,4 +351,5 @@ def test_what_a_child_sees_of_its_parent(child, place, monkeypatch):
 
 def test_an_old_answer_is_not_taken_for_a_new_one(child, place):
     assert child("do(lambda: {'x': 1})", place, LIMITS) == {"x": 1}
-    assert child("os.kill(os.getpid(), 9)", place, LIMITS).state == "failed"
+    result = child("os.kill(os.getpid(), 9)", place, LIMITS)
+    assert (result.state, result.reason) == ("failed", "the sandbox process was killed (SIGKILL)")

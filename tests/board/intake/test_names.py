@@ -52,15 +52,6 @@ def test_a_name_that_is_too_long():
     assert str(raised.value) == f"the name `{'x' * 20}…{'x' * 19}` has more than 100 characters"
 
 
-@given(st.text(max_size=50))
-def test_folding_twice_changes_nothing(name):
-    try:
-        key = casefolded(name)
-    except RejectedError:
-        return
-    assert casefolded(key) == key
-
-
 @given(st.text(max_size=30), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
 def test_the_form_does_not_matter(name, form):
     """Names that differ in Unicode form are one submitter."""

@@ -12,11 +12,9 @@ from sqlalchemy import select
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import submissions
-from geval_py.board.operations import pipeline
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add, scan
 from geval_py.board.settings import moment_text
-from geval_py.board.submission import RejectedError
 from geval_py.cli.board.boards import receipt_text
 from geval_py.errors import ConfigError, UsageError
 
@@ -35,7 +33,6 @@ def board(sqlite_board):
 
 
 def stamp(folder, moment):
-    """Set the times of all files of a folder; those of the folders stay those of the real clock."""
     paths = [folder] if folder.is_file() else [path for path in folder.rglob("*") if path.is_file()]
     for path in paths:
         os.utime(path, (moment.timestamp(), moment.timestamp()))
@@ -144,29 +141,6 @@ def test_one_moment_for_all_goes_before_the_manifest(board, submission, tmp_path
     assert told(receipts) == [("ann", "scored", "--at", EVENING)]
 
 
-def test_when_nothing_else_is_asked_for_it_is_now(board, submission, tmp_path):
-    stamp(submission("ann"), MADE)
-    assert told(scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, again=True)) == [
-        ("ann", "scored", "now", MIDNIGHT)
-    ]
-
-
-def test_one_that_failed_keeps_its_time_and_what_says_it(board, submission, tmp_path):
-    stamp(submission("ann"), EVENING)
-    limits = replace(board.settings.limits, files=0)
-    small = replace(board, settings=replace(board.settings, limits=limits))
-    shutil.make_archive(str(tmp_path / "uploads" / "ann"), "zip", tmp_path / "uploads" / "ann")
-    shutil.rmtree(tmp_path / "uploads" / "ann")
-    stamp(tmp_path / "uploads" / "ann.zip", EVENING)
-    assert told(scan(small, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime"))[0][1] == "rejected"
-    assert told(scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, again=True)) == [
-        ("ann", "scored", "mtime", EVENING)
-    ]
-
-
-# Whose submission it is.
-
-
 def test_no_link_is_followed_to_the_folder_of_another(board, submission, tmp_path):
     private = submission("private", folder="elsewhere")
     shutil.make_archive(str(private), "zip", private)
@@ -191,22 +165,6 @@ def test_folders_whose_names_look_alike_are_two_submitters(board, submission, tm
     assert status_of(board, EVENING).submitters == 2
 
 
-def test_a_folder_that_is_written_like_a_submitter_who_came_meanwhile_is_refused(
-    board, submission, tmp_path, monkeypatch
-):
-    earlier, process = str(submission("ann", folder="earlier")), pipeline.process_source
-
-    def process_when_ann_has_come(source, *others):
-        if source.endswith("Ann"):
-            add(board, earlier, now=EVENING)
-        return process(source, *others)
-
-    submission("Ann", 0.4)
-    monkeypatch.setattr(pipeline, "process_source", process_when_ann_has_come)
-    (refused,) = scan(board, str(tmp_path / "uploads"), now=EVENING)
-    assert (refused.state, refused.reason) == ("refused", "`Ann` is written like the submitter `ann`; rename it")
-
-
 def test_a_folder_that_is_written_like_a_submitter_is_refused(board, submission, tmp_path):
     first = add(board, str(submission("ann", folder="earlier")), now=EVENING)
     submission("Ann", 0.4)
@@ -218,14 +176,3 @@ def test_a_folder_that_is_written_like_a_submitter_is_refused(board, submission,
         f"this is the submission {first.code} of {moment_text(EVENING)} again",
     )
     assert status_of(board, MIDNIGHT).submitters == 1
-
-
-def test_names_that_no_submitter_may_have_are_refused(board, submission, tmp_path):
-    submission("An\u202ena")
-    submission("Z\u0301\u0302\u0303", 0.4)
-    receipts = scan(board, str(tmp_path / "uploads"), now=EVENING)
-    expected = [("An\\u202ena", "rejected"), ("Z\u0301\u0302\u0303", "rejected")]
-    assert [(one.submitter, one.state) for one in receipts] == expected
-    with pytest.raises(RejectedError) as caught:
-        add(board, str(submission("b", folder="earlier")), submitter="An\x07na", now=EVENING)
-    assert str(caught.value) == "the name `An\\x07na` has the character U+0007, which no name may have"

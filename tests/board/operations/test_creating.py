@@ -18,20 +18,11 @@ def test_a_new_board_opens_with_few_digits_and_a_ladder_for_hidden_answers(chall
     creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=database)
     opened = Board.open(tmp_path / "board")
     assert opened.settings == BoardSettings(
-        title="Guess the word",
-        challenge=str(challenge),
-        answers=str(tmp_path / "answers"),
-        database=database,
-        metric="PerplexityHashed",
-        also=("LikelihoodHashed",),
-        tests=(
-            Test(name="test-A", disclosed=2, ladder=True, step=0.2),
-            Test(name="dev-0", visible=True),
-        ),
-        submissions_a_day=1,
-        variants=5,
+        title="Guess the word", challenge=str(challenge), answers=str(tmp_path / "answers"), database=database,
+        metric="PerplexityHashed", also=("LikelihoodHashed",), submissions_a_day=1, variants=5,
+        tests=(Test(name="test-A", disclosed=2, ladder=True, step=0.2), Test(name="dev-0", visible=True)),
         zone=opened.settings.zone,
-    )
+    )  # fmt: skip
     assert str(opened.settings.zone) == "UTC"
     with opened.reading() as connection:
         assert connection.execute(text("SELECT count(*) FROM submissions")).scalar() == 0
@@ -67,15 +58,6 @@ def test_each_key_stands_below_a_comment_in_the_order_of_the_settings(sqlite_boa
 def test_any_title_reads_back(title, challenge, tmp_path):
     created = creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", title=title)
     assert Board.open(tmp_path / "board").settings.title == created.settings.title == title
-
-
-def test_an_existing_board_is_refused(sqlite_board, challenge, tmp_path):
-    before = (tmp_path / "board" / "board.yaml").read_text()
-    with pytest.raises(UsageError) as caught:
-        creating.create(tmp_path / "board", challenge=challenge)
-    path = tmp_path / "board" / "board.yaml"
-    assert str(caught.value) == f"`{path}` is a board already\n  edit it, or name another folder"
-    assert path.read_text() == before
 
 
 def test_a_database_with_submissions_is_refused(board, challenge, submission, tmp_path):

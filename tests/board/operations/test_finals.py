@@ -70,6 +70,13 @@ def test_of_equal_ones_the_earlier_decide(rows):
     assert {code for _, _, code in ranked(rows)} == set(codes[:2])
 
 
+def test_a_withdrawn_one_does_not_count(rows, four):
+    final(rows, four[0], four[1])
+    rows.withdraw(four[0])
+    final(rows, four[2])
+    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[1], four[2]]
+
+
 def test_without_finals_all_decide(rows, four):
     rows.edit(finals="0")
     assert len(ranked(rows)) == 5
@@ -89,13 +96,6 @@ def test_too_many_are_refused_and_none_of_them_is_named(rows, four):
     )
     assert [row.code for row in rows.rows(submissions) if row.final] == [four[0]]
     final(rows, four[0], four[1])  # one that is named counts once
-
-
-def test_a_withdrawn_one_does_not_count(rows, four):
-    final(rows, four[0], four[1])
-    rows.withdraw(four[0])
-    final(rows, four[2])
-    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[1], four[2]]
 
 
 def test_if_board_yaml_allows_fewer_the_first_ones_count(rows, four):

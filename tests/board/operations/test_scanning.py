@@ -46,13 +46,8 @@ def test_all_that_is_there_is_added(board, uploads):
     assert [entry.submitter for entry in standings(board, now=NOW).entries] == ["ann", "bob", "eve"]
     status = status_of(board, NOW)
     assert status.states == {"scored": 3, "rejected": 2, "failed": 0, "withdrawn": 0}
-    assert [line["name"] for line in status.submissions] == [
-        "ann",
-        "bad",
-        "bob",
-        "eve",
-        "mal",
-    ]  # stored in their order
+    names = [line["name"] for line in status.submissions]
+    assert names == ["ann", "bad", "bob", "eve", "mal"]  # stored in their order
 
 
 def test_only_what_is_new_is_looked_into(board, uploads, submission, sandbox_jobs):
@@ -136,23 +131,6 @@ def test_a_path_with_a_content_that_is_known_is_looked_at_once(sqlite_board, sub
     receipts = scan(sqlite_board, str(tmp_path / "uploads"), now=NOW)
     assert {receipt.code for receipt in receipts} == {receipts[0].code}
     assert scan(sqlite_board, str(tmp_path / "uploads"), now=NOW) == []
-
-
-def test_a_quota_is_kept_in_the_order_of_names(board, submission, tmp_path):
-    board = replace(board, settings=replace(board.settings, submissions_a_day=1))
-    submission("ann")
-    for number, ending in enumerate(["tar", "zip"]):
-        source = submission("ann", seed=1 + number, folder=ending)
-        shutil.make_archive(str(tmp_path / "uploads" / "ann"), ending, source)
-    receipts = scan(board, str(tmp_path / "uploads"), now=NOW)
-    assert states(receipts) == [("ann", "scored"), ("ann", "refused"), ("ann", "refused")]
-    assert receipts[1].code == ""
-    assert receipts[1].reason == (
-        "The quota is used up: ann sent 1 of 1 submission on 2027-01-10 (UTC); the next day begins at "
-        "2027-01-11T00:00:00Z; nothing was scored"
-    )
-    tomorrow = scan(board, str(tmp_path / "uploads"), now=NOW + timedelta(days=1))
-    assert states(tomorrow) == [("ann", "scored"), ("ann", "refused")]
 
 
 def test_what_cannot_be_scanned(sqlite_board, uploads, tmp_path):

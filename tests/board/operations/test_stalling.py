@@ -2,21 +2,17 @@
 
 import os
 import shutil
-import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from samples import LINES, NOW
-from sqlalchemy import select
+from samples import NOW
 
-from geval_py.board.database.schema import submissions
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.sources import HEADER_BYTES
 from geval_py.board.operations import submissions as scanning
 from geval_py.board.operations.submissions import add, scan
-from geval_py.board.submission import FAILED, Result
 
 pytestmark = pytest.mark.usefixtures("children")
 
@@ -91,51 +87,6 @@ def test_a_folder_that_vanishes_does_not_stop_the_others(sqlite_board, uploads, 
     assert receipts[0].reason == f"No submission: `{gone}`"
 
 
-# Who waits for whom.
-
-
-@pytest.fixture
-def stalling(monkeypatch):
-    """Let submissions whose names begin with "stall" last until something is set free, on two cores; gives the order."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-
-    class Stalling:
-        free, order = threading.Event(), []
-
-    run = sandbox.run_in_sandbox
-
-    def stalled(arguments, settings, place):
-        name = os.path.basename(arguments["source"])
-        Stalling.order.append(name)
-        if not name.casefold().startswith("stall"):
-            return run(arguments, settings, place)
-        Stalling.free.wait(60)
-        return Result(state=FAILED, reason="it exceeded the time limit")
-
-    Stalling.order = []
-    monkeypatch.setattr(sandbox, "run_in_sandbox", stalled)
-    return Stalling
-
-
-def stored(board):
-    with board.reading() as connection:
-        return connection.execute(select(submissions.c.name).order_by(submissions.c.id)).scalars().all()
-
-
-def test_a_submitters_own_stall_holds_up_only_the_submitter(sqlite_board, uploads, submission, stalling):
-    """So that the quota is kept in the order of names."""
-    for number, name in enumerate(["stall", "zoe"]):
-        submission(name, lines=LINES - number)
-    for number, ending in enumerate(["zip", "tar"]):
-        source = submission("stall", lines=LINES - 2 - number, folder=ending)
-        shutil.make_archive(f"{uploads.folder}/stall", ending, source)
-    stalling.free.set()
-    receipts = scan(sqlite_board, uploads.folder, now=NOW)
-    found = stored(sqlite_board)
-    assert (sorted(found[:3]), found[3:]) == (["good", "stall", "zoe"], ["stall", "stall"])
-    assert len(receipts) == 5
-
-
 def test_a_submission_waits_for_an_earlier_one_of_its_submitter(sqlite_board, submission, tmp_path, monkeypatch):
     """So that the earlier one has the quota, though it takes longer."""
     run = sandbox.run_in_sandbox
@@ -151,10 +102,10 @@ def test_a_submission_waits_for_an_earlier_one_of_its_submitter(sqlite_board, su
     shutil.make_archive(str(tmp_path / "uploads" / "ann"), "zip", submission("ann", seed=1, folder="packed"))
     receipts = scan(board, str(tmp_path / "uploads"), now=NOW)
     assert states(receipts) == [("ann", "scored"), ("ann", "refused")]
-    assert receipts[1].reason.startswith("The quota is used up: ann sent 1 of 1 submission")
-
-
-# A failure is remembered.
+    assert receipts[1].reason == (
+        "The quota is used up: ann sent 1 of 1 submission on 2027-01-10 (UTC); the next day begins at "
+        "2027-01-11T00:00:00Z; nothing was scored"
+    )
 
 
 @pytest.fixture

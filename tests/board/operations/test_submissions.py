@@ -208,16 +208,6 @@ def test_one_that_is_withdrawn_is_kept_and_not_ranked(board, submission):
     assert str(caught.value) == f"`{receipt.code}` was already withdrawn, at 2027-01-10T12:00:00Z"
 
 
-def test_a_remark_is_put_and_taken_away(board, submission):
-    code = add(board, str(submission("Ann")), now=NOW).code
-    assert (
-        change(board, moderating.note, code, " trained on \x1b[31m dev ").note == "remark: trained on \\x1b[31m dev"
-    )
-    assert stored(board)[0].remark == "trained on \x1b[31m dev"
-    assert change(board, moderating.note, code, "").note == "without a remark"
-    assert stored(board)[0].remark == ""
-
-
 @pytest.mark.parametrize("code", ["", "abc", "%%%%", "ffffffffffff"])
 def test_a_code_that_no_submission_has(code, sqlite_board, submission):
     add(sqlite_board, str(submission("Ann")), now=NOW)
@@ -255,32 +245,7 @@ def test_neither_a_password_nor_gits_words_are_for_everyone(sqlite_board, tmp_pa
     assert [path for path in (*written, tmp_path / "board.tar") if b"hunter2" in path.read_bytes()] == []
 
 
-@pytest.mark.parametrize(
-    "login", ["anna@example.org:s3cret", "anna:s3c@s3cret", "anna:1234/s3cret", "anna%40example.org:pw%40s3cret"]
-)
-def test_no_password_is_stored_whoever_logs_in(sqlite_board, tmp_path, login, capfd):
-    """With an @ or a / in it as it is, the address is refused before anything is stored."""
-    board = replace(sqlite_board, settings=replace(sqlite_board.settings, transports=("https",)))
-    try:
-        said = str(add(board, f"git+https://{login}@127.0.0.1:1/team.git@main", now=NOW))
-    except UsageError as error:
-        said = str(error)
-    back_up(board.folder, str(tmp_path / "board.tar"), now=NOW)
-    site.build(board, str(tmp_path / "site"), now=NOW)
-    written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert [path for path in written if b"s3cret" in path.read_bytes()] == []
-    assert "s3cret" not in f"{said} {status_of(board, NOW)} {capfd.readouterr()}"
-    assert [line["submitter"] for line in status_of(board, NOW).submissions] == ["127.0.0.1:1/team"] * ("%" in login)
-
-
 def test_the_folder_that_one_stands_in_has_a_name(sqlite_board, submission, monkeypatch):
     monkeypatch.chdir(submission("Ann.zip"))
     receipt = add(sqlite_board, ".", now=NOW)
     assert (receipt.submitter, receipt.name, receipt.state) == ("Ann.zip", "Ann.zip", "scored")
-
-
-def test_what_is_withdrawn_is_not_asked_for_an_output(sqlite_board, submission):
-    codes = [add(sqlite_board, str(submission(name, seed=seed)), now=NOW).code for seed, name in enumerate("ab")]
-    change(sqlite_board, moderating.withdraw, sqlite_board.settings, codes[0], reason="asked for", now=NOW)
-    status = status_of(sqlite_board, NOW)
-    assert (status.without_output, status.states["scored"]) == ({"dev-0": codes[1:]}, 1)

@@ -47,7 +47,6 @@ def test_equal_systems_rarely_have_a_range_of_their_own(tmp_path):
 
 @pytest.fixture
 def opened(tmp_path):
-    """Write a challenge and its answers, and outputs; return the story of a board of these, and the uploads."""
 
     def make(losses, config="", tests="", board="board"):
         folder = tmp_path / board
@@ -85,11 +84,8 @@ def compared(story):
     """Compare the outputs of a board as ``geval compare`` does, without --documents."""
     paths = sorted((story.folder / "uploads").glob("*/test-A/out.tsv"))
     results = [evaluate(story.folder / "answers", "test-A", output=path) for path in paths]
-    return compare(results, documents=None if "--documents" in config_of(story) else False)
-
-
-def config_of(story):
-    return (story.folder / "answers/config.txt").read_text()
+    config = (story.folder / "answers/config.txt").read_text()
+    return compare(results, documents=None if "--documents" in config else False)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from sqlalchemy import event, select
 
 from geval_py.board.database.schema import REJECTED, board, disclosures
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.tables.numbers import difference, interval, rounded, rounded_outward, significant
+from geval_py.tables.numbers import difference, interval, rounded, rounded_outward
 
 
 @pytest.fixture
@@ -43,14 +43,6 @@ def written(rows, action):
 ])  # fmt: skip
 def test_scores_are_rounded_to_significant_digits(value, digits, figure):
     assert rounded(value, digits) == figure
-
-
-@pytest.mark.parametrize(("value", "digits", "text"), [
-    (549.9, 4, "549.9"), (550.0, 4, "550.0"), (550.0, 3, "550"), (500.0, 1, "500"), (0.0018, 2, "0.0018"),
-    (0.0, 4, "0"), (1.2e20, 2, "1.2e20"), (math.inf, 4, "Infinity"), (None, 4, ""),
-])  # fmt: skip
-def test_and_written_with_as_many(value, digits, text):
-    assert significant(value, digits) == text
 
 
 @pytest.mark.parametrize(
@@ -113,15 +105,6 @@ def test_a_reader_notices_what_was_edited(rows, changed, is_stale):
     before = rows.rows(board)
     standings(rows.board, now=NOW)
     assert (rows.rows(board) != before) == is_stale
-
-
-def test_without_a_score_for_it_a_metric_is_not_disclosed(rows):
-    rows.submit("one", {"LogLossHashed": 4.0})
-    rows.refresh()
-    assert shown(rows) == []
-    rows.edit(also="[LogLossHashed]")
-    rows.refresh()
-    assert shown(rows) == [(1, "LogLossHashed", 4.0, 3.6, 4.4)]
 
 
 @given(score=st.floats(1e-3, 1e6), low=st.floats(0.5, 1), high=st.floats(1, 2), digits=st.integers(1, 6))

@@ -42,7 +42,6 @@ def losses(on_public, on_private):
 
 
 def exact(loss):
-    """A perplexity with all its digits."""
     return repr(math.exp(loss))
 
 

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 from rows import NOW, Rows, others_of, perplexity
-from sqlalchemy import delete, insert, update
 
-from geval_py.board.database.schema import disclosures, scores
+from geval_py.board.database.schema import disclosures
 from geval_py.board.ranking.disclosure import Ladder
 from geval_py.board.site.rendering import what_it_takes
 
@@ -64,26 +63,18 @@ def test_the_shown_score_moves_when_the_mean_loss_falls_by_more_than_two_standar
     assert steps == [0, 1 if moves else 0]
 
 
-@pytest.mark.parametrize(("mean", "moves"), [(2.89, True), (2.91, False)])
-def test_the_mean_loss_must_fall_by_a_step(mean, moves):
-    """With the same loss wasted on all lines any improvement is significant, and would tell a yes or no."""
-    ladder = Ladder(fall=0.1)
-    steps = [ladder.climb(n, of, reader(losses(of))) for n, of in enumerate([3.0, mean])]
-    assert steps == [0, 1 if moves else 0]
+SMALL_STEPS = [(3.0, 0.0), (2.98, 0.2), (2.97, -0.2), (2.95, 0.2), (2.9, -0.2), (2.86, -0.2)]
 
 
-def test_a_score_moves_only_if_its_figure_does():
-    ladder = Ladder(digits=2)
-    steps = [ladder.climb(n, perplexity(losses(of)), reader(losses(of))) for n, of in enumerate([4.0, 3.999, 3.9])]
-    assert steps == [0, 0, 2]  # 54.6, 54.54 and 49.4, shown as 55, 55 and 49
-
-
-def test_each_step_is_compared_with_the_one_that_is_shown():
-    """Many small steps, none of which is sure, move the score when they come to a sure one."""
-    ladder = Ladder()
-    steps = [(3.0, 0.0), (2.98, 0.2), (2.97, -0.2), (2.95, 0.2), (2.9, -0.2), (2.86, -0.2)]
-    shown = [ladder.climb(n, of[0], reader(losses(*of))) for n, of in enumerate(steps)]
-    assert shown == [0, 0, 0, 3, 3, 5]  # two standard errors: 0.04 to the first one, 0.08 between 0.2 and -0.2
+# With the same loss wasted on all lines any improvement is significant, and would tell a yes or no.
+@pytest.mark.parametrize(("rules", "steps", "shown"), [
+    ({"fall": 0.1}, [(3.0,), (2.89,)], [0, 1]), ({"fall": 0.1}, [(3.0,), (2.91,)], [0, 0]),
+    ({"digits": 2}, [(4.0,), (3.999,), (3.9,)], [0, 0, 2]),  # 54.6, 54.54 and 49.4, shown as 55, 55 and 49
+    ({}, SMALL_STEPS, [0, 0, 0, 3, 3, 5]),  # two standard errors: 0.04 to the first, 0.08 between 0.2 and -0.2
+], ids=["a step", "less than a step", "the same figure", "many small steps that come to a sure one"])  # fmt: skip
+def test_the_shown_score_moves_by_a_step_that_its_digits_show(rules, steps, shown):
+    ladder = Ladder(**rules)
+    assert [ladder.climb(n, perplexity(losses(*of)), reader(losses(*of))) for n, of in enumerate(steps)] == shown
 
 
 def test_what_is_shown_of_a_submission_is_the_best_so_far(rows):
@@ -151,28 +142,3 @@ def test_what_it_would_take_tells_of_the_shown_score_alone(rows):
     rows.submit("two", losses(2.0), at=2)
     table = rows.standings(now=NOW)
     assert f"{perplexity(losses(2.99, 1.0)):.3f}" not in " ".join(what_it_takes(table, table.entries[1]))
-
-
-def test_a_metric_that_is_only_shown_and_scored_again_is_that_of_the_output_that_stands(tmp_path):
-    rows = Rows(tmp_path, tests="{test-A: {ladder: true}}", also="[LogLossHashed]")
-    for at, loss in enumerate([4.0, 5.0]):
-        rows.submit("one", {"PerplexityHashed": losses(3.0 + at), "LogLossHashed": loss}, at=at)
-
-    def shown():
-        rows.refresh()
-        return [row.value for row in rows.rows(disclosures) if row.metric == "LogLossHashed"]
-
-    assert shown() == [4.0, 4.0]
-    other = scores.c.metric == "LogLossHashed"
-    again = rows.evaluation("test-A", "LogLossHashed", 4.5)
-    rows.run(update(scores).where(scores.c.output_id == 1, other).values(evaluation_id=again))
-    assert shown() == [4.5, 4.5]
-    rows.edit(also="[]")
-    assert shown() == []
-    rows.run(delete(scores).where(other))
-    rows.edit(also="[LogLossHashed]")
-    assert shown() == []
-    for output in (1, 2):
-        of = rows.evaluation("test-A", "LogLossHashed", 6.0 + output)
-        rows.run(insert(scores).values(output_id=output, metric="LogLossHashed", evaluation_id=of))
-    assert shown() == [7.0, 7.0]

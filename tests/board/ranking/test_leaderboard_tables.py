@@ -2,21 +2,15 @@
 
 import csv
 import io
-import json
 import math
 import re
-import subprocess
-import sys
 
 import pytest
 from rows import KEYS, Rows
 
-import geval_py
 from geval_py.cli import commands
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import group_letters
-
-HEAVY = ("numpy", "pandas", "alembic", "jinja2", "rich", "psycopg")
 
 
 @pytest.fixture
@@ -79,32 +73,6 @@ def test_for_programs_as_csv_with_formulas_defused_and_numbers_left_alone(board,
     assert rows[3][-1] == "1"
 
 
-def test_as_json_without_what_only_the_database_knows(board, capsys):
-    document = json.loads(shown(capsys, board, "--format", "json"))
-    assert {key: value for key, value in document.items() if key != "entries"} == {
-        "version": geval_py.__version__, "test": "test-A", "phase": "", "metric": "PerplexityHashed", "unit": "words",
-        "direction": "lower", "digits": 4, "end_digits": 4, "by": "submitter", "floor": None, "notes": [], "part": "",
-    }  # fmt: skip
-    assert document["entries"][4] == {
-        "place": 4, "shared": False, "first": 4, "last": 4, "submitter": "four", "code": "000000000004",
-        "variant": "", "score": "Infinity", "low": "Infinity", "high": "Infinity", "groups": [2],
-        "others": {"LogLossHashed": None}, "baseline": False, "description": "", "tags": [], "params": {},
-        "remark": "see\nthere", "affiliation": "", "links": [], "held": False, "arrived": "2027-01-01T15:00:00Z",
-    }  # fmt: skip
-
-
-def test_as_markdown(board, capsys):
-    first, _, row, *_ = shown(capsys, board, "--format", "markdown").splitlines()
-    assert first == (
-        "| place | range | submitter | variant | PerplexityHashed | 95 % interval | LogLossHashed | group | arrived "
-        "| tags | description | remark |"
-    )
-    assert row == (
-        r"| 1= | 1–2 | one |  | 21.12 | \[19.0, 23.3\] | 3.050 | a | 2027-01-01 12:00:00Z | neural, big "
-        r"| =1+1 \| \\x1b\[31m |  |"
-    )
-
-
 def test_as_latex(board, capsys):
     text = shown(capsys, board, "--format", "latex")
     assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{tabular}{rcllrcrll}\n\\toprule\nplace & ")
@@ -122,19 +90,6 @@ def test_as_latex(board, capsys):
         f"\\begin{{adjustbox}}{{max width=\\linewidth}}\n{tabular}\\end{{adjustbox}}\n\n\\smallskip\n"
         f"\\begin{{minipage}}{{\\linewidth}}\n\\footnotesize\n{typeset}\\end{{minipage}}\n\\end{{table}}\n{left_out}\n"
     )
-
-
-def test_on_a_terminal_it_fits(board, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "150")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    lines = shown(capsys, board).splitlines()
-    assert max(map(len, lines[:6])) <= 150
-
-
-def test_by_submission_there_are_no_ranges(board, capsys):
-    text = shown(capsys, board, "--by", "submission")
-    assert "range" not in text
-    assert "; the best of a submission.\n" in text
 
 
 def test_no_figure_stands_where_none_is_disclosed(board, tmp_path, capsys):
@@ -177,13 +132,3 @@ def test_words_that_are_wrong(board, words, message):
 )
 def test_groups_have_letters_as_long_as_there_are_some(groups, text):
     assert group_letters(groups) == text
-
-
-@pytest.mark.slow
-def test_it_imports_nothing_heavy(board):
-    code = (
-        "import sys\nfrom geval_py.cli.commands import run\nstatus = run(['board', 'show', *sys.argv[1:]])\n"
-        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
-    )
-    run = subprocess.run([sys.executable, "-I", "-c", code, board], capture_output=True, text=True, check=True)
-    assert run.stderr == "[]\n"

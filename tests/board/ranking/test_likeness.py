@@ -121,8 +121,8 @@ def test_independent_systems_are_not_accused(systems, tmp_path):
 
 
 @pytest.mark.parametrize(("one", "other"), [
-    ([0.1] * 120 + [3.0] * 3, [0.12] * 118 + [2.0] * 5), ([0.151] * 123, [0.094] * 123),
-], ids=["a frequent word apart", "only the rest"])  # fmt: skip
+    ([0.1] * 120 + [3.0] * 3, [0.12] * 118 + [2.0] * 5), ([0.151] * 123, [0.094] * 123), ([0.1, 3.0], [1.0, 2.0]),
+], ids=["a frequent word apart", "only the rest", "few lines"])  # fmt: skip
 def test_outputs_that_say_little_are_not_copies(one, other, tmp_path):
     """Nearly all losses of each are the same, so they agree by chance."""
     assert alike({"one": one, "other": other}, tmp_path) == set()
@@ -130,6 +130,14 @@ def test_outputs_that_say_little_are_not_copies(one, other, tmp_path):
 
 def test_equal_outputs_are_alike_whatever_they_say(tmp_path):
     assert alike({"one": [6.9] * 123, "other": [6.9 + 1e-13] * 123}, tmp_path) == {frozenset(("one", "other"))}
+
+
+def test_outputs_of_different_submitters_alone_are_compared_by_their_order_too(tmp_path):
+    losses = [0.1 * line for line in range(40)]
+    rows = Rows(tmp_path)
+    for name, of in (("ann", losses), ("ann", losses), ("dan", losses[::-1]), ("eve", [loss + 1 for loss in losses])):
+        rows.submit(name, of, at=rows.count)
+    assert {(one.one_submitter, one.other_submitter, one.same) for one in pairs_in(rows)} == {("eve", "ann", 0)}
 
 
 def test_right_answers_of_good_systems_are_not_copies(tmp_path):

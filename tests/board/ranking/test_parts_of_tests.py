@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rows import START, Rows, others_of, perplexity
 from samples import NOW, write
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from geval_py.board.database.schema import comparisons, disclosures, evaluations
 from geval_py.board.operations.submissions import add
@@ -61,14 +61,11 @@ def test_the_public_part_has_its_share_of_the_lines(lines, share, wanted):
     assert len(public_lines([str(line) for line in range(lines)], share, "secret")) == wanted
 
 
-def test_the_lines_of_a_document_are_in_one_part():
+def test_the_lines_of_a_document_are_in_one_part_however_large_it_is():
     documents = [f"document {line // 4}" for line in range(LINES)]
     public = public_lines(documents, 0.3, "secret")
     assert len(public) in (28, 32)
     assert {documents[line] for line in public}.isdisjoint(documents[line] for line in private_of(public))
-
-
-def test_a_part_has_a_document_even_if_all_are_large():
     assert len(public_lines(["a"] * 9 + ["b"], 0.3, "secret")) == 1
     assert len(public_lines(["a"] * 6 + ["b"] * 5, 0.3, "secret")) in (5, 6)
     assert 0 < len(public_lines(["a"] * 6 + ["b"] * 5, 0.9, "secret")) < 11
@@ -187,12 +184,6 @@ def test_errors_in_board_yaml(rows, keys, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("written", ["30 %", "30%", "30.0 %"])
-def test_a_share_is_a_percentage(rows, written):
-    rows.edit(tests=f"{{test-A: {{split: {written}}}}}")
-    assert rows.board.settings.tests[0].split == 0.3
-
-
 # What is shown, and when
 
 
@@ -236,6 +227,17 @@ def test_intervals_ranges_and_letters_are_of_the_part(rows, public):
             assert entry.output.shown.low < entry.score < entry.output.shown.high
 
 
+def test_the_deadline_is_that_of_the_last_phase_that_ranks_the_test(rows, public):
+    rows.edit(
+        tests="{test-A: {split: 30 %, disclosed: 6}, test-B: {}}",
+        phases="[{name: dev, until: 2027-01-02T12:00:00Z, tests: [test-A]},"
+        " {name: final, until: 2027-01-03T12:00:00Z, tests: [test-B]}]",
+    )
+    of = losses(public, on_public=2, on_private=5)
+    rows.submit("one", of)
+    assert rows.table("test-A", phase="dev", now=OPEN) == [(1, "one", score_of(private_of(public), of))]
+
+
 def test_an_earlier_phase_keeps_the_public_part(rows, public):
     of = losses(public, on_public=2, on_private=5)
     rows.submit("one", of)
@@ -252,17 +254,6 @@ def test_what_arrives_later_is_ranked_by_the_private_part(rows, public):
     assert [entry.score for entry in found.entries] == [score_of(private_of(public), of)]
 
 
-def test_the_deadline_is_that_of_the_last_phase_that_ranks_the_test(rows, public):
-    rows.edit(
-        tests="{test-A: {split: 30 %, disclosed: 6}, test-B: {}}",
-        phases="[{name: dev, until: 2027-01-02T12:00:00Z, tests: [test-A]},"
-        " {name: final, until: 2027-01-03T12:00:00Z, tests: [test-B]}]",
-    )
-    of = losses(public, on_public=2, on_private=5)
-    rows.submit("one", of)
-    assert rows.table("test-A", phase="dev", now=OPEN) == [(1, "one", score_of(private_of(public), of))]
-
-
 def test_without_phases_the_private_part_never_decides(rows, public):
     rows.edit(phases="[]")
     of = losses(public, on_public=2, on_private=5)
@@ -270,17 +261,6 @@ def test_without_phases_the_private_part_never_decides(rows, public):
     found = rows.standings(now=OVER + timedelta(days=5))
     assert [entry.score for entry in found.entries] == [score_of(public, of)]
     assert found.notes == ("the scores are of the public part, 30 lines",)
-
-
-def test_a_ladder_is_climbed_by_the_public_part_and_the_private_part_has_none(rows, public):
-    rows.edit(tests="{test-A: {split: 30 %, disclosed: 6, ladder: true, step: 0}}")
-    first, second = losses(public, on_public=3, on_private=5), losses(public, on_public=3.5, on_private=2)
-    rows.submit("one", first, at=IN_FINAL)
-    rows.submit("one", second, at=IN_FINAL + 1)
-    (entry,) = rows.standings(now=OPEN).entries
-    assert (entry.score, entry.held) == (score_of(public, first), True)
-    (entry,) = rows.standings(now=OVER).entries
-    assert (entry.score, entry.held) == (score_of(private_of(public), second), False)
 
 
 def test_the_best_variant_is_that_of_the_part(rows, public):
@@ -292,6 +272,26 @@ def test_the_best_variant_is_that_of_the_part(rows, public):
     assert [(entry.output.variant, entry.score) for entry in rows.standings(now=OVER).entries] == [
         ("", score_of(private_of(public), bad))
     ]
+
+
+def test_a_score_that_was_made_again_has_new_parts(rows, public):
+    code = rows.submit("one", losses(public, on_public=2, on_private=5), at=IN_FINAL)
+    rows.standings(now=OPEN)
+    again = losses(public, on_public=3, on_private=4)
+    rows.score_again(code, again, reference="other answers")
+    assert rows.table(now=OPEN) == [(1, "one", score_of(public, again))]
+    assert rows.table(now=OVER) == [(1, "one", score_of(private_of(public), again))]
+
+
+def test_a_ladder_is_climbed_by_the_public_part_and_the_private_part_has_none(rows, public):
+    rows.edit(tests="{test-A: {split: 30 %, disclosed: 6, ladder: true, step: 0}}")
+    first, second = losses(public, on_public=3, on_private=5), losses(public, on_public=3.5, on_private=2)
+    rows.submit("one", first, at=IN_FINAL)
+    rows.submit("one", second, at=IN_FINAL + 1)
+    (entry,) = rows.standings(now=OPEN).entries
+    assert (entry.score, entry.held) == (score_of(public, first), True)
+    (entry,) = rows.standings(now=OVER).entries
+    assert (entry.score, entry.held) == (score_of(private_of(public), second), False)
 
 
 def test_metrics_of_the_same_losses_are_shown_and_others_are_not(rows, public):
@@ -316,32 +316,6 @@ def test_nothing_of_the_private_part_is_computed_before_the_deadline(rows, publi
     compared = [row.one_id for row in rows.rows(comparisons)]
     assert {stored[one] for one in compared} == {30}
     assert {stored[row.evaluation_id] for row in rows.rows(disclosures)} == {30}
-
-
-def test_a_part_is_scored_once(rows, public):
-    rows.submit("one", losses(public, on_public=2, on_private=5), at=IN_FINAL)
-    rows.submit("two", losses(public, on_public=2, on_private=5), at=IN_FINAL)
-    for now in (OPEN, OVER, OPEN, OVER):
-        rows.standings(now=now)
-    assert rows.run(select(func.count()).select_from(evaluations))[0][0] == 3  # the whole, and each part
-
-
-def test_another_share_or_seed_makes_other_parts(rows, public):
-    of = losses(public, on_public=2, on_private=5)
-    rows.submit("one", of, at=IN_FINAL)
-    assert rows.table(now=OPEN) == [(1, "one", score_of(public, of))]
-    for keys in ({"tests": "{test-A: {split: 60 %, disclosed: 6}}"}, {"seed": "1"}):
-        rows.edit(**keys)
-        assert rows.table(now=OPEN) != [(1, "one", score_of(public, of))]
-
-
-def test_a_score_that_was_made_again_has_new_parts(rows, public):
-    code = rows.submit("one", losses(public, on_public=2, on_private=5), at=IN_FINAL)
-    rows.standings(now=OPEN)
-    again = losses(public, on_public=3, on_private=4)
-    rows.score_again(code, again, reference="other answers")
-    assert rows.table(now=OPEN) == [(1, "one", score_of(public, again))]
-    assert rows.table(now=OVER) == [(1, "one", score_of(private_of(public), again))]
 
 
 def test_an_infinite_loss_counts_in_its_part_alone(rows, public):

@@ -40,11 +40,8 @@ def test_a_phase_has_its_own_settings_and_the_boards_where_it_has_none(rows):
     assert [(of.submissions_a_day, of.variants) for of in (dev, final, after)] == [(20, 20), (2, 5), (1, 5)]
     rows.edit(phases=TWO)
     dev, final, after = (of.test("test-A") for of in rows.board.settings.by_phase.values())
-    assert [(test.disclosed, test.final_digits, test.ladder) for test in (dev, final, after)] == [
-        (4, 4, False),
-        (3, 3, True),
-        (3, 3, True),
-    ]
+    own = [(test.disclosed, test.final_digits, test.ladder) for test in (dev, final, after)]
+    assert own == [(4, 4, False), (3, 3, True), (3, 3, True)]
 
 
 @pytest.mark.parametrize(("own", "message"), [
@@ -109,12 +106,8 @@ def test_a_table_says_where_a_ladder_holds_a_score_back(rows):
         rows.submit(name, losses(second), at=31)
     table = rows.standings("test-A", phase="final", now=OPEN)
     assert [(entry.submitter, entry.held) for entry in table.entries] == [("two", False), ("one", True)]
-    text = [
-        column.text(table.entries[1], table.shown_digits)
-        for column in leaderboard.columns_of(table)
-        if column.name == "held"
-    ]
-    assert text == ["held back"]
+    (held,) = (column for column in leaderboard.columns_of(table) if column.name == "held")
+    assert held.text(table.entries[1], table.shown_digits) == "held back"
     assert any(HELD in sentence for sentence in shown_by.legend(table))
     assert "ladder" in [column.style for column in leaderboard.shown_columns(table)]
     rows.submit("one", losses(1.9), at=32)
@@ -156,34 +149,16 @@ def test_which_variant_is_the_best_is_not_told_where_its_score_is_not(tmp_path):
     assert shown_variants(rows) == [("", math.inf), ("k=1", 20.09), ("", 20.09)]
 
 
-def test_the_best_variant_changes_when_it_is_scored_again(tmp_path):
-    rows = Rows(tmp_path)
-    code = rows.submit("one", 20.0, 30.0)
-    rows.refresh()
-    assert shown_variants(rows) == [("", 20.0)]
-    rows.score_again(code, 40.0)
-    rows.refresh()
-    assert shown_variants(rows) == [("k=1", 30.0)]
-
-
 def test_a_score_worse_than_that_of_knowing_nothing_is_infinite_and_has_nothing_else(tmp_path):
     rows = Rows(tmp_path, also="[LogLossHashed]", samples="400")
     for name, mean in [("one", 3.0), ("two", 7.0), ("three", 7.5), ("knows nothing", 10 * math.log(2))]:
         rows.submit(name, {"PerplexityHashed": losses(mean), "LogLossHashed": mean})
     table = rows.standings()
-    assert [(entry.submitter, entry.place, entry.score) for entry in table.entries] == [
-        ("one", 1, 20.09),
-        ("knows nothing", 2, 1024.0),
-        ("two", 3, math.inf),
-        ("three", 3, math.inf),
-    ]
+    ranked = [("one", 1, 20.09), ("knows nothing", 2, 1024.0), ("two", 3, math.inf), ("three", 3, math.inf)]
+    assert [(entry.submitter, entry.place, entry.score) for entry in table.entries] == ranked
     for entry in table.entries[2:]:
-        assert (entry.output.shown.low, entry.first, entry.groups, others_of(entry, "LogLossHashed")) == (
-            None,
-            None,
-            (),
-            {"LogLossHashed": None},
-        )
+        assert (entry.output.shown.low, entry.first, entry.groups) == (None, None, ())
+        assert others_of(entry, "LogLossHashed") == {"LogLossHashed": None}
     note = "a score worse than 1024, the PerplexityHashed without any knowledge, is shown as infinite"
     assert note in table.notes
     assert "The score is worse than 1024, the score of an output without any knowledge." in what_it_takes(
@@ -223,6 +198,16 @@ def test_a_metric_that_is_not_made_of_losses_climbs_by_a_tenth_of_the_way_to_the
     assert [value for _, value in shown_variants(rows)] == [0.5, 0.5, 0.56, 0.56]
 
 
+def test_pages_with_several_phases_write_each_score_with_the_digits_of_its_phase(rows, tmp_path):
+    rows.submit("one", losses(2.5, 0.1), at=0)
+    rows.submit("two", losses(2.0, 0.1), at=30)
+    site.build(rows.board, str(tmp_path / "public"), now=OPEN)
+    for page in ("compare", "progress"):
+        text = (tmp_path / "public" / f"{page}.test-A.html").read_text(encoding="utf-8")
+        found = re.findall(r'<td class="number">([0-9][^<]*)</td>', text)
+        assert [one for one in found if "." in one] == ["7.39", "6.6–8.2", "12.18", "10.9–13.5"]
+
+
 def test_a_phase_of_the_future_has_no_page(rows):
     rows.edit(phases=PHASES.replace("\n", " "))
     rows.submit("one", losses(3.0), test="dev-0")
@@ -233,14 +218,3 @@ def test_a_phase_of_the_future_has_no_page(rows):
     with view.loaded(rows.board, now=OPEN) as seen:
         assert list(seen.standings) == [("dev-0", "dev"), ("test-A", "final")]
         assert (seen.front(), seen.front("dev-0"), seen.front("test-A")) == ("final", "dev", "final")
-
-
-def test_pages_with_several_phases_write_each_score_with_the_digits_of_its_phase(rows, tmp_path):
-    rows.submit("one", losses(2.5, 0.1), at=0)
-    rows.submit("two", losses(2.0, 0.1), at=30)
-    site.build(rows.board, str(tmp_path / "public"), now=OPEN)
-    numbers = re.compile(r'<td class="number">([0-9][^<]*)</td>')
-    for page in ("compare", "progress"):
-        text = (tmp_path / "public" / f"{page}.test-A.html").read_text(encoding="utf-8")
-        found = [one for one in numbers.findall(text) if "." in one]
-        assert found == ["7.39", "6.6–8.2", "12.18", "10.9–13.5"]

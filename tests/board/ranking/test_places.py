@@ -75,11 +75,8 @@ def test_equal_shown_scores_are_not_told_apart_whatever_the_exact_ones(tmp_path)
     for name, mean in [("one", 3.0), ("two", 3.1), ("three", 5.0)]:
         rows.submit(name, [mean + 0.01 * random.Random(line).random() for line in range(50)])
     shown = rows.standings().entries
-    assert [(entry.score, entry.first, entry.last, entry.groups) for entry in shown] == [
-        (20.0, 1, 2, (0,)),
-        (20.0, 1, 2, (0,)),
-        (100.0, 3, 3, (1,)),
-    ]
+    found = [(entry.score, entry.first, entry.last, entry.groups) for entry in shown]
+    assert found == [(20.0, 1, 2, (0,)), (20.0, 1, 2, (0,)), (100.0, 3, 3, (1,))]
 
 
 def entry(n, score, place, *, groups=(0,), first=None, last=None, baseline=False):
@@ -99,15 +96,11 @@ def table(*entries, digits=4, direction="lower"):
 
 
 TABLE = table(
-    entry(1, 549.9, 1, groups=(0,), first=1, last=2),
-    entry(9, 551.0, None, baseline=True, groups=()),
-    entry(2, 560.3, 2, groups=(0, 1), first=1, last=4),
-    entry(3, 580.0, 3, groups=(1, 2), first=2, last=4),
-    entry(4, 580.0, 3, groups=(1, 2), first=2, last=4),
-    entry(5, 700.1, 5, groups=(2,), first=3, last=5),
-    entry(6, math.inf, 6, groups=(3,), first=6, last=6),
-    entry(7, None, None, groups=()),
-)
+    entry(1, 549.9, 1, groups=(0,), first=1, last=2), entry(9, 551.0, None, baseline=True, groups=()),
+    entry(2, 560.3, 2, groups=(0, 1), first=1, last=4), entry(3, 580.0, 3, groups=(1, 2), first=2, last=4),
+    entry(4, 580.0, 3, groups=(1, 2), first=2, last=4), entry(5, 700.1, 5, groups=(2,), first=3, last=5),
+    entry(6, math.inf, 6, groups=(3,), first=6, last=6), entry(7, None, None, groups=()),
+)  # fmt: skip
 SENTENCES = {
     1: (
         "No entry has a better score.",

@@ -1,10 +1,13 @@
 """A board that is served in this process."""
 
+import shutil
 import socket
 
 import pytest
+from samples import write_challenge
 from serving import Served, listening
 
+from geval_py.board.database.store import Board
 from geval_py.board.server import live
 
 
@@ -15,9 +18,21 @@ def no_rest(monkeypatch):
 
 
 @pytest.fixture
-def served(board, tmp_path):
+def served(board, new_board, tmp_path):
     (tmp_path / "place").mkdir()
+    if board.engine.dialect.name == "sqlite":
+        shutil.copy(new_board / "accounts.sqlite", board.folder)
     return Served(board, tmp_path / "place")
+
+
+@pytest.fixture(scope="module")
+def shared(new_board, tmp_path_factory):
+    """A served board for tests that change nothing on it."""
+    folder = tmp_path_factory.mktemp("shared")
+    write_challenge(folder)
+    shutil.copytree(new_board / "board", folder / "board")
+    (folder / "place").mkdir()
+    return Served(Board.open(folder / "board"), folder / "place")
 
 
 @pytest.fixture

@@ -46,8 +46,6 @@ def set_keys(board, **keys):
 
 
 class Clock:
-    """A clock that a test sets."""
-
     def __init__(self, now=NOW):
         self.now = now
 
@@ -67,7 +65,6 @@ class Served:
         self.app = application(self.server)
 
     def browser(self):
-        """A browser without cookies, on a page of the server."""
         return Browser(self.app)
 
     def invite(self, name, **more):
@@ -76,11 +73,9 @@ class Served:
             return f"/invitation/{accounts.invite(people, name, now=self.clock(), **more).secret}"
 
     def people(self):
-        """The accounts of the board, for writing."""
         return accounts_of(self.board).writing()
 
     def signed_in(self, name, **more):
-        """A browser that is signed in."""
         browser = self.browser()
         assert browser.post(self.invite(name, **more)).status_code == 303
         return browser
@@ -123,8 +118,6 @@ class Served:
 
 
 class Several:
-    """The server of a folder of boards."""
-
     def __init__(self, folder, place, *, url=f"{ADDRESS}/course"):
         place.mkdir()
         self.folder, self.clock = str(folder), Clock()
@@ -132,13 +125,11 @@ class Several:
         self.app = application(self.server)
 
     def signed_in(self, name, **more):
-        """A browser that is signed in to all boards."""
         browser = Browser(self.app)
         assert browser.post(self.invite(name, **more)).headers["location"] == "/course/"
         return browser
 
     def invite(self, name, **more):
-        """Return one link to all boards, without the address."""
         with shared_accounts(self.folder).writing() as connection:
             here = [People(connection, one.accounts.board) for one in self.server.boards]
             members = [accounts.invite(one, name, now=self.clock(), **more).account for one in here]
@@ -150,12 +141,12 @@ class Several:
 
 
 @contextmanager
-def listening(app, folder, clock, port):
-    """Serve an application in a thread during the block; a worker works beside it."""
+def listening(app, folder, clock, port, *, workers=1):
+    """Serve an application in a thread during the block; a worker works beside it, if any."""
     config = uvicorn.Config(app, port=port, http="h11", lifespan="off", log_level="critical")
     server = uvicorn.Server(config)
     worker = Worker(folder, at_once=1, clock=clock)
-    threads = [threading.Thread(target=one, daemon=True) for one in (server.run, worker.run)]
+    threads = [threading.Thread(target=one, daemon=True) for one in (server.run, worker.run)[: 1 + workers]]
     for one in threads:
         one.start()
     while not server.started:

@@ -15,18 +15,19 @@ OUT, GOOD = "/upload/out.tsv?test=test-A", output("test-A", 0.5)
 
 @pytest.fixture(autouse=True)
 def one_clock(served, monkeypatch):
-    """The commands have the clock of the server."""
     monkeypatch.setattr("geval_py.cli.board.server.now", served.clock)
 
 
 @pytest.fixture
-def invite(served, geval):
+def command(served, geval):
+    """Run geval board, with the board's folder as the first word."""
+    return lambda name, *words: geval("board", name, served.board.folder, *words)
+
+
+@pytest.fixture
+def invite(command):
     """Run geval board invite, with the board's address."""
-
-    def run(*words):
-        return geval("board", "invite", served.board.folder, *words, "--url", ADDRESS)
-
-    return run
+    return lambda *words: command("invite", *words, "--url", ADDRESS)
 
 
 def invited(owner, name):
@@ -48,45 +49,41 @@ def team(browser):
     return browser.get("/api/me").json().get("team", "")
 
 
-def test_a_name_that_a_team_took_first_is_free_for_the_organiser(served, geval, invite):
+def test_a_name_that_a_team_took_first_is_free_for_the_organiser(served, command, invite):
     """The owner of a team opens an invitation in the name of a classmate, whom the organiser invites later."""
     mallory = served.signed_in("mallory", team="Team M")
     hijacked = opened(served, invited(mallory, "That Name"))
     status, link, told = invite("That Name", "--team", "Team 7", "--email", "that@uni.example")
     assert (status, told) == (0, "")
     real = opened(served, link)
-    assert [team(one) for one in (real, hijacked)] == ["Team 7", "Team M"]
     number = real.put(OUT, GOOD).json()["number"]
     assert [one.get(f"/api/uploads/{number}").status_code for one in (real, hijacked)] == [200, 404]
     names = served.rows(select(audit.c.who).where(audit.c.action == "signed in"))
     assert names == ["mallory (Team M)", "That Name (Team M)", "That Name (Team 7)"]
-    folder = served.board.folder
-    assert geval("board", "close", folder, "That Name (Team M)")[0] == 0
+    assert command("close", "That Name (Team M)")[0] == 0
     assert [team(one) for one in (real, hijacked)] == ["Team 7", ""]
-    no = "geval: there is no account `nobody`, but `nobody (Team M)`\n"
     invited(mallory, "nobody")
-    assert geval("board", "token", folder, "nobody") == (1, "", no)
+    no = "geval: there is no account `nobody`, but `nobody (Team M)`\n"
+    assert command("token", "nobody") == (1, "", no)
 
 
 def test_an_owner_learns_no_names_and_makes_no_link_for_others(served):
     """Names that exist and names that do not have the same answer, except in the own team."""
     served.signed_in("anna")
     mallory = served.signed_in("mallory", team="Team M")
-    assert [mallory.post("/me/invitations", data={"name": name}).status_code for name in ("anna", "nobody")] == [
-        200
-    ] * 2
+    assert {mallory.post("/me/invitations", data={"name": name}).status_code for name in ("anna", "nobody")} == {200}
     served.invite("Bob", team="Team M")  # whom the organiser has invited into the team, and who has not come yet
     for name in ("bob", "mallory"):
         answer = mallory.post("/me/invitations", data={"name": name})
         reason = f"your team has a member `{name}` already; ask the organiser"
         assert (answer.status_code, reason in answer.text) == (403, True)
-    older = invited(mallory, "cid")
-    link = invited(mallory, "cid")
+    older, link = invited(mallory, "cid"), invited(mallory, "cid")
     assert served.browser().post(older).status_code == 403
+    assert "the team <strong>Team M</strong>" in served.browser().get(link).text
     assert team(opened(served, link)) == "Team M"
 
 
-def test_the_organiser_is_told_of_an_account_and_changes_it_only_after_closing_it(served, invite, geval):
+def test_the_organiser_is_told_of_an_account_and_changes_it_only_after_closing_it(served, invite, command):
     anna = served.signed_in("anna")
     thief = served.browser()
     thief.cookies.update(anna.cookies)
@@ -94,31 +91,23 @@ def test_the_organiser_is_told_of_an_account_and_changes_it_only_after_closing_i
     account = "`anna` has an account: submitter, team `anna`, made by an organiser on 2027-01-10"
     differing = ["--team", "Team 7", "--email", "anna@uni.example", "--role", "reader"]
     refused = (
-        "give another person another name; to move this one, use geval board team --add; "
+        "it differs from what you give: give another person another name; to move this one, use geval board team --add; "
         "to change the rest, geval board close and open\n"
     )
-    assert invite("Anna", *differing) == (1, "", f"geval: {account}\n  it differs from what you give: {refused}")
+    assert invite("Anna", *differing) == (1, "", f"geval: {account}\n  {refused}")
     assert served.browser().get(older).status_code == 200
     status, link, told = invite("anna")
     assert (status, told) == (0, f"geval: note: {account}\n  its sessions and earlier links have ended\n")
     assert served.browser().post(older).status_code == 403
     assert [team(one) for one in (anna, thief, opened(served, link))] == ["", "", "anna"]
-    folder = served.board.folder
-    assert geval("board", "open", folder, "anna") == (1, "", f"geval: {account}\n  to change it, close it first\n")
-    assert geval("board", "close", folder, "anna") == (0, "anna is closed\n", "")
+    assert command("open", "anna") == (1, "", f"geval: {account}\n  to change it, close it first\n")
+    assert command("close", "anna") == (0, "anna is closed\n", "")
     closed = f"geval: {account}, closed on 2027-01-10\n  open it again with geval board open\n"
     assert [invite("anna"), invite("anna", *differing)] == [(1, "", closed)] * 2
     changes = ["--email", "anna@uni.example", "--role", "reader", "--rename", "Anna Nowak"]
-    status, opened_again, _ = geval("board", "open", folder, "anna", *changes)
-    changed = account.replace("`anna` has", "`Anna Nowak` has").replace(
-        "submitter, team `anna`", "reader, team `anna`"
-    )
-    changed = changed.replace(", made", ", anna@uni.example, made")
-    assert (status, opened_again) == (0, f"{changed}\n")
-    assert (
-        invite("anna", "--email", "ANNA@uni.example")[2]
-        == f"geval: {changed}\n  it differs from what you give: {refused}"
-    )
+    changed = "`Anna Nowak` has an account: reader, team `anna`, anna@uni.example, made by an organiser on 2027-01-10"
+    assert command("open", "anna", *changes)[:2] == (0, f"{changed}\n")
+    assert invite("anna", "--email", "ANNA@uni.example")[2] == f"geval: {changed}\n  {refused}"
     status, link, told = invite("Anna Nowak", "--email", "ANNA@uni.example")
     assert (status, told) == (0, f"geval: note: {changed}\n  its sessions and earlier links have ended\n")
     assert opened(served, link).get("/api/me").json() == {"name": "Anna Nowak", "team": "anna", "role": "reader"}
@@ -133,57 +122,56 @@ def test_the_organiser_is_told_of_an_account_and_changes_it_only_after_closing_i
     (["--email", "eve@evil.example@uni.example"], "`eve@evil.example@uni.example` is not an e-mail address"),
     (["--email", "bob"], "`bob` is not an e-mail address"),
 ])  # fmt: skip
-def test_an_account_that_is_opened_takes_nothing_of_others(served, invite, geval, changes, reason):
+def test_an_account_that_is_opened_takes_nothing_of_others(served, command, changes, reason):
     served.invite("bob", email="bob@uni.example")
     served.invite("anna")
-    assert geval("board", "close", served.board.folder, "anna")[0] == 0
-    status, _, told = geval("board", "open", served.board.folder, "anna", *changes)
-    assert (status, told) == (2 if "e-mail" in reason else 1, f"geval: {reason}\n")
+    assert command("close", "anna")[0] == 0
+    assert command("open", "anna", *changes) == (2 if "e-mail" in reason else 1, "", f"geval: {reason}\n")
 
 
-def test_who_has_the_account_of_another_address_keeps_nothing_of_it(served, invite, geval):
+def test_who_has_the_account_of_another_address_keeps_nothing_of_it(served, invite, command):
     """A token that was made before the organiser corrected the address ends."""
     program = served.token("anna")
-    assert geval("board", "close", served.board.folder, "anna")[0] == 0
-    assert geval("board", "open", served.board.folder, "anna", "--email", "anna@uni.example")[0] == 0
+    assert command("close", "anna")[0] == 0
+    assert command("open", "anna", "--email", "anna@uni.example")[0] == 0
     assert invite("anna", "--email", "anna@uni.example")[0] == 0
     assert program.get("/api/me").status_code == 401
 
 
-def test_nobody_joins_a_team_by_the_name_alone(served, invite):
+@pytest.mark.parametrize(("words", "reason"), [
+    (["Night owls"], "there is a team `Night owls` already; choose another name"),
+    (["bob", "--team", "Tearn 7"], "there is a team `Team 7` already; choose another name"),
+    (["That Narne", "--team", "Team 7"],
+     "`That Narne (Team 7)` is or looks like the account `That Name (Team 7)`; give a name that differs more"),
+    (["Organiser "], "an account cannot have the name `Organiser `: the audit log uses it"),
+])  # fmt: skip
+def test_nobody_joins_a_team_or_is_taken_for_another_by_the_name_alone(served, invite, words, reason):
     """Else whoever has taken the name of a team sees the uploads of the person with this name."""
-    served.signed_in("mallory", team="That Name")
-    reason = "there is a team `That Name` already; choose another name"
-    assert invite("That Name") == (1, "", f"geval: {reason}\n")
-    assert invite("That Name", "--team", "Team 7")[0] == 0
-    reason = "there is a team `Team 7` already; choose another name"
-    assert invite("bob", "--team", "Tearn 7") == (1, "", f"geval: {reason}\n")
-    like = "is or looks like the account `That Name (Team 7)`; give a name that differs more"
-    reason = f"`That Narne (Team 7)` {like}"
-    assert invite("That Narne", "--team", "Team 7") == (1, "", f"geval: {reason}\n")
+    served.signed_in("mallory", team="Night owls")
+    served.invite("That Name", team="Team 7")
+    assert invite(*words) == (1, "", f"geval: {reason}\n")
 
 
-PEOPLE = """\
-name,email,team
-Jan Kowalski,jan@uni.example,
-Tom,tom@uni.example,
-Ewa,ewa@uni.example,Team m
-Jan Kowalski,jan.k@uni.example,
-Torn,torn@uni.example,
-Ola,EWA@uni.example,
-Iza,iza@uni.example,Team rn
-anna,anna@uni.example,
-Max,,Team m
-Max,,Team m
-"""
+def test_no_member_of_a_team_is_shown_by_the_name_of_somebody_else(served, command, invite):
+    """Of `Jan (2)`, the second Jan, and `Jan` of the team `2`, none could be closed, and the log would mix them up."""
+    jan = opened(served, invite("Jan (2)")[1])
+    mallory = served.signed_in("mallory", team="2")
+    answer = mallory.post("/me/invitations", data={"name": "Jan"})
+    reason = "`Jan (2)` is or looks like the account `Jan (2)`; give a name that differs more"
+    assert (answer.status_code, reason in answer.text) == (403, True)
+    assert command("close", "Jan (2)") == (0, "Jan (2) is closed\n", "")
+    assert team(jan) == ""
+    invited(mallory, "Ola")
+    status, _, told = invite("Ola (2)")
+    assert (status, "`Ola` has an account: submitter, team `2`, made by a participant" in told) == (1, True)
 
 
 @pytest.mark.parametrize("days", [-5, 0, 3651, 99999999])
-def test_a_token_is_valid_for_some_days(served, geval, days):
+def test_a_token_is_valid_for_some_days(served, command, days):
     served.signed_in("anna")
-    words = ["board", "token", served.board.folder, "anna", "--days", str(days)]
-    assert geval(*words) == (2, "", f"geval: a token is valid for 1 to 3650 days, not {days}\n")
-    assert geval(*words[:-1], "3650")[0] == 0
+    told = f"geval: a token is valid for 1 to 3650 days, not {days}\n"
+    assert command("token", "anna", "--days", str(days)) == (2, "", told)
+    assert command("token", "anna", "--days", "3650")[0] == 0
 
 
 @pytest.mark.parametrize(("header", "reason"), [
@@ -199,17 +187,34 @@ def test_a_list_with_two_columns_for_one_value_is_refused(served, invite, tmp_pa
     assert served.rows(select(accounts)) == []
 
 
+PEOPLE = """\
+name,email,team
+Jan Kowalski,jan@uni.example,
+Tom,tom@uni.example,
+Ewa,ewa@uni.example,Team m
+Jan Kowalski,jan.k@uni.example,
+Torn,torn@uni.example,
+Ola,EWA@uni.example,
+Iza,iza@uni.example,Team rn
+anna,anna@uni.example,
+Max,,Team m
+Max,,Team m
+"""
 MADE = (
     "made by an organiser on 2027-01-10, never used; it differs from what you give: give another person another name; "
     "to move this one, use geval board team --add; to change the rest, geval board close and open"
 )
+CORRECTED = {
+    "jan.k@uni.example,": "jan.k@uni.example,Jan K.", "Torn": "Torn B", "EWA": "ola", "rn\n": "m\n",
+    "Max,,Team m\nMax,,Team m\n": "Max,,Team m\n", "anna,anna@uni.example": "anna,",
+}  # fmt: skip
 
 
 @ON_BOTH
-def test_a_list_with_namesakes_changes_nothing(served, invite, geval, tmp_path):
+def test_a_list_with_namesakes_changes_nothing_until_it_is_corrected(served, invite, tmp_path):
     served.signed_in("anna")
     path = tmp_path / "people.csv"
-    path.write_text(PEOPLE.replace("Max,,Team m\n", "", 0))
+    path.write_text(PEOPLE)
     message = f"""\
 geval: nobody in `{path}` was invited
   line 5: there is a team `Jan Kowalski` already; choose another name
@@ -222,45 +227,16 @@ geval: nobody in `{path}` was invited
     before = served.rows(select(accounts))
     assert invite("--list", str(path)) == (1, "", message)
     assert served.rows(select(accounts)) == before
-    text = path.read_text()
-    for line, again in (
-        ("jan.k@uni.example,", "jan.k@uni.example,Jan K."),
-        ("Torn", "Torn B"),
-        ("EWA", "ola"),
-        ("rn\n", "m\n"),
-        ("Max,,Team m\n" * 2, "Max,,Team m\n"),
-        ("anna,anna@uni.example", "anna,"),
-    ):
-        text = text.replace(line, again)
+    text = PEOPLE
+    for wrong, right in CORRECTED.items():
+        text = text.replace(wrong, right)
     path.write_text(text)
     status, out, told = invite("--list", str(path))
     assert (status, len(out.splitlines())) == (0, 9)
-    kept = "geval: note: 1 person of the list had an account before, and got no new link\n"
-    assert (told, served.rows(select(accounts).where(accounts.c.name == "anna"))) == (kept, before)
+    assert told == "geval: note: 1 person of the list had an account before, and got no new link\n"
+    assert served.rows(select(accounts).where(accounts.c.name == "anna")) == before
     jan, other = (opened(served, line.rpartition(",")[2]) for line in out.splitlines() if line.startswith("Jan"))
     assert [team(one) for one in (jan, other)] == ["Jan Kowalski", "Jan K."]
-
-
-def test_no_member_of_a_team_is_shown_by_the_name_of_somebody_else(served, geval, invite):
-    """Of `Jan (2)`, the second Jan, and `Jan` of the team `2`, none could be closed, and the log would mix them up."""
-    jan = opened(served, invite("Jan (2)")[1])
-    mallory = served.signed_in("mallory", team="2")
-    answer = mallory.post("/me/invitations", data={"name": "Jan"})
-    reason = "`Jan (2)` is or looks like the account `Jan (2)`; give a name that differs more"
-    assert (answer.status_code, reason in answer.text) == (403, True)
-    assert geval("board", "close", served.board.folder, "Jan (2)") == (0, "Jan (2) is closed\n", "")
-    assert team(jan) == ""
-    invited(mallory, "Ola")
-    status, _, told = invite("Ola (2)")
-    assert (status, "`Ola` has an account: submitter, team `2`, made by a participant" in told) == (1, True)
-
-
-@pytest.mark.parametrize("name", ["organiser", "Organiser "])
-def test_nobody_is_called_as_the_audit_log_calls_the_organiser(served, invite, name):
-    reason = f"an account cannot have the name `{name}`: the audit log uses it"
-    assert invite(name) == (1, "", f"geval: {reason}\n")
-    answer = served.signed_in("anna").post("/me/invitations", data={"name": name})
-    assert (answer.status_code, reason in answer.text) == (403, True)
 
 
 @pytest.mark.slow
@@ -273,38 +249,24 @@ def test_an_account_makes_few_invitations_and_tokens_an_hour(served, what):
     assert anna.post(f"/me/{what}", data={"name": "one more"}).status_code == 200
 
 
-def test_a_ban_holds_and_is_undone(served, geval):
-    folder, mallory = served.board.folder, served.signed_in("mallory", team="Team M")
+def test_a_ban_holds_and_is_undone(served, command, invite):
+    mallory = served.signed_in("mallory", team="Team M")
     puppet, link = opened(served, invited(mallory, "puppet")), invited(mallory, "later")
     note = "geval: note: still open, but invited by them: `later (Team M)`, `puppet (Team M)`\n"
-    assert geval("board", "close", folder, "mallory") == (0, "mallory (Team M) is closed\n", note)
-    assert team(mallory) == ""
+    assert command("close", "mallory") == (0, "mallory (Team M) is closed\n", note)
     assert served.browser().post(link).status_code == 403
     told = "later (Team M) is closed\npuppet (Team M) is closed\n"
-    assert geval("board", "close", folder, "later (team m)", "puppet (Team M)") == (0, told, "")
-    assert team(puppet) == ""
-    closed = "made by an organiser on 2027-01-10, closed on 2027-01-10\n  open it again with geval board open\n"
-    words = ["board", "invite", folder, "mallory", "--url", ADDRESS]
-    assert geval(*words) == (1, "", f"geval: `mallory` has an account: submitter, team `Team M`, {closed}")
-    open_again = "made by an organiser on 2027-01-10\n"
-    told = f"`mallory` has an account: submitter, team `Team M`, {open_again}"
-    assert geval("board", "open", folder, "mallory") == (0, told, "")
-    again = opened(served, geval(*words)[1])
-    answer = again.post("/me/invitations", data={"name": "later"})
-    assert (answer.status_code, "your team has a member `later` already" in answer.text) == (403, True)
+    assert command("close", "later (team m)", "puppet (Team M)") == (0, told, "")
+    assert [team(one) for one in (mallory, puppet)] == ["", ""]
+    account = "`mallory` has an account: submitter, team `Team M`, made by an organiser on 2027-01-10"
+    closed = f"geval: {account}, closed on 2027-01-10\n  open it again with geval board open\n"
+    assert invite("mallory") == (1, "", closed)
+    assert command("open", "mallory") == (0, f"{account}\n", "")
+    again = opened(served, invite("mallory")[1])
+    assert again.post("/me/invitations", data={"name": "later"}).status_code == 403
     assert team(opened(served, invited(again, "sooner"))) == "Team M"
     actions = served.rows(select(audit.c.action, audit.c.subject).where(audit.c.who == "organiser"))
     assert actions[:4] == [
         ("closed", "mallory (Team M)"), ("closed", "later (Team M)"), ("closed", "puppet (Team M)"),
         ("opened", "mallory (Team M)"),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "reason"), [
-    ("Team 8", "there is no account `Team 8`"),
-    ("", "the name `` has no visible letter"),
-])  # fmt: skip
-def test_what_cannot_be_closed(served, geval, name, reason):
-    served.invite("bob")
-    assert geval("board", "close", served.board.folder, "bob", name) == (1, "", f"geval: {reason}\n")
-    assert served.rows(select(accounts.c.closed)) == [None]

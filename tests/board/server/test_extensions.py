@@ -12,7 +12,6 @@ PHASES = "[{name: main, until: 2027-01-10T13:00:00Z}]"
 
 @pytest.fixture
 def geval_now(served, geval, monkeypatch):
-    """The command at the server's moment."""
     monkeypatch.setattr(boards, "now", served.clock)
     return lambda *words: geval("board", words[0], served.board.folder, *words[1:])
 

@@ -1,10 +1,11 @@
 """Many at once on a server in processes of its own: readers, uploaders at a deadline, slow connections at a proxy.
 
-With ``--long``, a small load and a large one. No test asserts a time.
+No test asserts a time.
 """
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -12,36 +13,56 @@ import socket
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from deployed import ask, check_invariants, drained, send, serving, tokens, unused_port
-from load import LARGE, SMALL, Outputs, put_load
-from samples import on_both_with, output, write_challenge
+from deployed import ask, check_invariants, drained, send, serving, sessions, tokens, unused_port
+from samples import on_both_with, output
 
 pytestmark = [pytest.mark.no_cover, pytest.mark.long]
+PAGES = ("/", "/me", "/index.html", "/api/me")
 
 
-@pytest.fixture
-def contents(size, tmp_path):
-    """The output of each uploader."""
-    write_challenge(tmp_path)
-    made = Outputs(tmp_path) if size.is_large else lambda number: output("test-A", 0.5, number)
-    return [made(number) for number in range(size.uploaders)]
-
-
-@pytest.fixture
-def challenge(contents, tmp_path):
-    return tmp_path / "challenge"
-
-
-@on_both_with("size", [SMALL, LARGE], quick=[])
-def test_readers_and_uploaders_at_a_deadline(board, contents, size, tmp_path):
+@on_both_with("uploaders", [4, 40], quick=[])
+def test_readers_and_uploaders_at_a_deadline(board, uploaders):
     """Each upload has a receipt, none is lost or double, and each page is the reader's own."""
-    found = put_load(board, contents, size, tmp_path)
-    assert found.states == ["scored"] * size.uploaders
-    assert check_invariants(board, found.receipts) == {"scored": size.uploaders}
-    assert found.pages["failed"] == 0
+    names = [f"reader-{number}" for number in range(10)]
+    cookies, secrets = sessions(board, names), tokens(board, [f"team-{number}" for number in range(uploaders)])
+    deadline, ended = threading.Barrier(uploaders), threading.Event()
+    with serving(board) as (port, _), ThreadPoolExecutor(uploaders + len(names)) as threads:
+        reading = [threads.submit(read, port, *one, ended) for one in zip(names, cookies, strict=True)]
+        sending = [threads.submit(upload, port, secret, n, deadline) for n, secret in enumerate(secrets)]
+        try:
+            receipts = [one.result() for one in sending]
+        finally:
+            ended.set()
+        assert sum(one.result() for one in reading) == 0
+    assert check_invariants(board, receipts) == {"scored": uploaders}
+
+
+def read(port, name, cookie, ended):
+    """Read pages one after the other until an event; gives how many failed or were another reader's."""
+    failed = 0
+    while not ended.is_set():
+        for page in PAGES:
+            status, text = ask(port, "GET", page, Cookie=cookie)
+            mark = name if page.endswith("/me") else "My page"  # public pages are the same for everybody
+            failed += status != 200 or mark not in text.decode()
+    return failed
+
+
+def upload(port, token, number, deadline):
+    """Upload at the deadline, and follow the upload until it is scored; gives the receipt."""
+    deadline.wait()
+    status, answer = send(port, token, output("test-A", 0.5, number))
+    assert status == 201, answer
+    state = {"settled": False}
+    while not state["settled"]:
+        time.sleep(1)
+        state = json.loads(ask(port, "GET", answer["state"], Authorization=f"Bearer {token}")[1])
+    assert state["state"] == "scored"
+    return answer["receipt"]
 
 
 # Slow connections
@@ -87,7 +108,7 @@ class Slow:
         body = "PUT /upload/out.tsv?test=test-A HTTP/1.1\r\nHost: board\r\nContent-Length: 1000000\r\n"
         heads = ["GET / HTTP/1.1\r\nX-Slow: ", f"{body}\r\n", f"{body}Authorization: Bearer {token}\r\n\r\n"]
         self._heads = [heads[one % 3].encode() for one in range(number)]
-        self._port, self._ended, self.begun, self.most = port, threading.Event(), threading.Event(), 0
+        self._port, self._ended, self.begun = port, threading.Event(), threading.Event()
         self._thread = threading.Thread(target=asyncio.run, args=[self._send()])
         self._thread.start()
 
@@ -102,7 +123,6 @@ class Slow:
                 one.write(b"x")
             await asyncio.sleep(1)
             alive = [one for one in alive if not one.transport.is_closing()]
-            self.most = max(self.most, len(alive))
             self.begun.set()
         for one in alive:
             one.transport.abort()
@@ -112,27 +132,22 @@ class Slow:
         self._thread.join()
 
 
-@pytest.mark.parametrize("size", [SMALL], ids=["small"])
 @pytest.mark.parametrize("number", [60, 5_000])
 def test_slow_connections_do_not_stop_good_ones(sqlite_board, tmp_path, number):
     """Each sends a byte a second to the documented proxy; those of one account that are too many are refused."""
-    (good, slow), times = tokens(sqlite_board, ["good", "slow"]), []
+    good, slow = tokens(sqlite_board, ["good", "slow"])
     with contextlib.ExitStack() as stack:
-        port, process = stack.enter_context(serving(sqlite_board))
+        port, _ = stack.enter_context(serving(sqlite_board))
         own = stack.enter_context(proxy(port, tmp_path))
         connections = Slow(own, number, slow)
         stack.callback(connections.stop)
         assert connections.begun.wait(120)
         for one in range(20):
-            started = time.monotonic()
             assert send(own, good, output("test-A", 0.5, one))[0] == 201
             assert ask(own, "GET", "/")[0] == 200
-            times.append(time.monotonic() - started)
         assert send(own, slow, output("test-A", 0.5))[0] == 429
-        files = len(os.listdir(f"/proc/{process.pid}/fd"))
         connections.stop()
         while send(own, slow, output("test-A", 0.5))[0] == 429:
             time.sleep(0.1)
         drained(sqlite_board)
     assert check_invariants(sqlite_board) == {"scored": 21}
-    print(f"{connections.most} of {number} slow; an upload and a page: {max(times):.2f} s; open files: {files}")

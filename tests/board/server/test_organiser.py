@@ -16,18 +16,23 @@ from geval_py.board.server.organiser import HOME
 
 GOOD, OTHER = output("test-A", 0.5), output("test-A", 0.6)
 CHANGES = (
-    *("announce", "take-back", "withdraw", "restore", "note", "close", "open", "extend", "invite", "invite-again"),
-    *("links.csv", "move", "rename"),
-    *("rescore", "try-again"),
-)
+    "announce", "take-back", "withdraw", "restore", "note", "close", "open", "extend", "invite", "invite-again",
+    "links.csv", "move", "rename", "rescore", "try-again",
+)  # fmt: skip
 PAGES = ("", "/submissions", "/people", "/settings", "/log", "/log.csv", "/grades.csv", "/alike")
 SURE = {"sure": "yes"}
 
 
 @pytest.fixture
 def organiser(served):
-    """A browser in which the organiser is signed in."""
     return served.signed_in("olga", role="organiser")
+
+
+@pytest.fixture(scope="module")
+def anyone(shared):
+    """The browsers of an organiser, a submitter, a reader and a stranger, on a board that no test changes."""
+    roles = {"olga": "organiser", "anna": "submitter", "ruth": "reader"}
+    return {name: shared.signed_in(name, role=role) for name, role in roles.items()} | {"": shared.browser()}
 
 
 def log(served):
@@ -41,38 +46,35 @@ def withdrawal(served, code):
 @pytest.mark.slow
 def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
     code = served.send("anna", GOOD)["code"]
-    answers = [
-        organiser.post(f"{HOME}/announce", data={"text": "**Soon**: test-B <b>opens</b>"}),
-        organiser.post(f"{HOME}/note", data={"code": code, "remark": "a bigram"} | SURE),
-    ]
-    assert [(one.status_code, one.headers["location"]) for one in answers] == [
-        (303, HOME),
-        (303, f"{HOME}/submissions"),
-    ]
-    front = served.browser().get("/").text
+
+    def change(name, page="", **form):
+        answer = organiser.post(f"{HOME}/{name}", data=form)
+        assert (answer.status_code, answer.headers["location"]) == (303, HOME + page)
+        return served.browser().get("/").text
+
+    change("announce", text="**Soon**: test-B <b>opens</b>")
+    front = change("note", "/submissions", code=code, remark="a bigram", **SURE)
     assert "<strong>Soon</strong>: test-B &lt;b&gt;opens&lt;/b&gt;" in front
     assert "a bigram" in front
     assert "<title>**Soon**: test-B &lt;b&gt;opens&lt;/b&gt;</title>" in served.browser().get("/feed.xml").text
     assert organiser.post(f"{HOME}/withdraw", data={"code": code}).status_code == 422
     assert withdrawal(served, code) == ""
-    assert organiser.post(f"{HOME}/withdraw", data={"code": code, "reason": "a copy"} | SURE).status_code == 303
+    assert f"submissions/{code}.html" not in change("withdraw", "/submissions", code=code, reason="a copy", **SURE)
     assert withdrawal(served, code) == "a copy"
-    assert organiser.post(f"{HOME}/take-back", data={"number": "1"}).status_code == 303
-    assert "Soon" not in served.browser().get("/").text
+    assert "Soon" not in change("take-back", number="1")
     assert "a copy" in organiser.get(f"{HOME}/submissions").text
-    home = organiser.get(HOME).text
-    assert "queue: 0 waiting, 0 running" in home
-    expected = [
-        ("olga", "announce", "**Soon**: test-B <b>opens</b>"),
+    assert "queue: 0 waiting, 0 running" in organiser.get(HOME).text
+    assert f"submissions/{code}.html" in change("restore", "/submissions", code=code)
+    announced = ("olga", "announce", "**Soon**: test-B <b>opens</b>")
+    others = [
         ("olga", "note", code),
         ("olga", "withdraw", code),
+        ("olga", "take-back", "1"),
+        ("olga", "restore", code),
     ]
-    assert log(served)[:4] == [*expected, ("olga", "take-back", "1")]
-    assert organiser.post(f"{HOME}/restore", data={"code": code}).status_code == 303
-    assert f"submissions/{code}.html" in served.browser().get("/").text
+    assert log(served)[:5] == [announced, *others]
     page = organiser.get(f"{HOME}/log").text
-    assert page.index("restore") < page.index("take-back")
-    assert page.index("take-back") < page.index("withdraw")
+    assert page.index("restore") < page.index("take-back") < page.index("withdraw")
 
 
 @pytest.mark.slow
@@ -93,11 +95,13 @@ def test_what_cannot_be_logged_is_not_done(served, organiser, monkeypatch):
 
 def test_an_organiser_invites_and_closes(served, organiser):
     form = {"name": "Bob", "team": "Team 7", "email": "bob@example.org", "role": "submitter"}
-    page = organiser.post(f"{HOME}/invite", data=form).text
-    link = page.partition("<code>")[2].partition("</code>")[0]
-    assert link.startswith(f"{ADDRESS}/invitation/")
+
+    def link(**more):
+        page = organiser.post(f"{HOME}/invite", data=form | more).text
+        return re.search(rf"<code>{ADDRESS}(/invitation/.*?)</code>", page)[1]
+
     bob = served.browser()
-    assert bob.post(link.removeprefix(ADDRESS)).status_code == 303
+    assert bob.post(link()).status_code == 303
     assert "team Team 7" in bob.get("/me").text
     assert "bob@example.org" in organiser.get(f"{HOME}/people").text
     told = "made by an organiser on 2027-01-10; its sessions and earlier links have ended"
@@ -107,19 +111,15 @@ def test_an_organiser_invites_and_closes(served, organiser):
     organiser.post(f"{HOME}/close", data={"name": "bob@example.org"} | SURE)
     assert organiser.post(f"{HOME}/invite", data=form).status_code == 403
     organiser.post(f"{HOME}/open", data={"name": "Bob (Team 7)", "email": "b@example.org"})
-    organiser.post(f"{HOME}/move", data={"name": "b@example.org", "team": "Team 8"} | SURE)
-    page = organiser.post(f"{HOME}/invite", data={"name": "Bob", "team": "Team 8", "email": "b@example.org"}).text
-    link = page.partition("<code>")[2].partition("</code>")[0]
-    assert bob.post(link.removeprefix(ADDRESS)).status_code == 303
-    assert "team Team 8" in bob.get("/me").text
+    assert bob.post(link(email="b@example.org")).status_code == 303
     assert organiser.post(f"{HOME}/close", data={"name": "bob"}).status_code == 422
     assert bob.get("/me").status_code == 200
-    assert organiser.post(f"{HOME}/close", data={"name": "Bob (Team 8)"} | SURE).status_code == 303
+    assert organiser.post(f"{HOME}/close", data={"name": "Bob (Team 7)"} | SURE).status_code == 303
     assert bob.get("/me").status_code == 303
-    assert "Open the account Bob (Team 8)" in organiser.get(f"{HOME}/people?q=closed").text
-    assert organiser.post(f"{HOME}/open", data={"name": "Bob (Team 8)"}).status_code == 303
-    assert "Open the account Bob (Team 8)" not in organiser.get(f"{HOME}/people").text
-    assert log(served)[-2:] == [("olga", "close", "Bob (Team 8)"), ("olga", "open", "Bob (Team 8)")]
+    assert "Open the account Bob (Team 7)" in organiser.get(f"{HOME}/people?q=closed").text
+    assert organiser.post(f"{HOME}/open", data={"name": "Bob (Team 7)"}).status_code == 303
+    assert "Open the account Bob (Team 7)" not in organiser.get(f"{HOME}/people").text
+    assert log(served)[-2:] == [("olga", "close", "Bob (Team 7)"), ("olga", "open", "Bob (Team 7)")]
 
 
 def test_without_mail_pending_invitations_are_a_file_of_new_links(served, organiser):
@@ -127,14 +127,11 @@ def test_without_mail_pending_invitations_are_a_file_of_new_links(served, organi
     answer = organiser.post(f"{HOME}/links.csv")
     assert answer.headers["content-disposition"] == 'attachment; filename="links.csv"'
     head, row = answer.text.splitlines()
-    assert (head, row.split(",")[:4]) == (
-        "\ufeffname,email,team,role,student_id,link",
-        ["Bob Smith", "bob@example.org", "Team 7", "submitter"],
-    )
+    assert head == "\ufeffname,email,team,role,student_id,link"
+    assert row.split(",")[:4] == ["Bob Smith", "bob@example.org", "Team 7", "submitter"]
     assert served.browser().post(old).status_code == 403
     assert served.browser().post(row.split(",")[5].removeprefix(ADDRESS)).status_code == 303
-    page = organiser.post(f"{HOME}/invite", data={"again": "Bob Smith"}).text
-    assert f"{ADDRESS}/invitation/" in page
+    assert f"{ADDRESS}/invitation/" in organiser.post(f"{HOME}/invite", data={"again": "Bob Smith"}).text
     assert log(served)[-1] == ("olga", "invited", "Bob Smith (Team 7)")
 
 
@@ -142,23 +139,21 @@ def test_without_mail_pending_invitations_are_a_file_of_new_links(served, organi
     ("announce", {"text": "  "}, 422, "an announcement must have 1 to 2,000 characters"),
     ("announce", {"text": "x" * 2001}, 422, "an announcement must have 1 to 2,000 characters"),
     ("take-back", {"number": "7"}, 422, "there is no announcement 7"),
-    ("take-back", {"number": "²"}, 422, "`²` is not a whole number"),
     ("withdraw", {"code": "0123456789ab", "reason": "x"} | SURE, 422, "No submission has the code"),
     ("restore", {"code": "0123456789ab"}, 422, "No submission has the code"),
-    ("extend", {"team": "eve", "more": "x", "reason": "x"}, 422, "`x` is not a whole number"),
     ("extend", {"team": "eve", "more": "1", "reason": "x"}, 422, "there is no team `eve`"),
     ("close", {"name": "nobody"} | SURE, 403, "there is no account `nobody`"),
     ("invite", {"name": "eve", "role": "king"}, 422, "there is no role `king`"),
     ("invite", {"name": ""}, 422, ""),
 ])  # fmt: skip
-def test_what_an_organiser_gets_wrong(served, organiser, change, form, status, says):
-    answer = organiser.post(f"{HOME}/{change}", data=form)
+def test_what_an_organiser_gets_wrong_changes_nothing(shared, anyone, change, form, status, says):
+    before = log(shared)
+    answer = anyone["olga"].post(f"{HOME}/{change}", data=form)
     assert (answer.status_code, says in answer.text) == (status, True)
-    assert log(served) == [("olga", "signed in", "")]
+    assert log(shared) == before
 
 
 def rows_of(page):
-    """The cells of the first column of a page's list."""
     return [re.sub("<.*?>", "", one) for one in re.findall("<th scope=.row..*?>(.*?)</th>", page.text)]
 
 
@@ -179,12 +174,9 @@ def test_lists_are_searched_and_paged_people_in_natural_order(served, organiser)
     assert "11 lines" in page.text
     answer = organiser.get(f"{HOME}/log.csv")
     assert answer.headers["content-disposition"] == 'attachment; filename="log.csv"'
-    lines = answer.text.splitlines()
-    assert lines[:2] == [
-        "\ufeffmoment,who,action,subject,detail",
-        "2027-01-10T12:00:00Z,team 60,did,'=thing team 60,",
-    ]
-    assert len(lines) == 1 + 1 + 60
+    head, first, *others = answer.text.splitlines()
+    assert (head, len(others)) == ("\ufeffmoment,who,action,subject,detail", 60)
+    assert first == "2027-01-10T12:00:00Z,team 60,did,'=thing team 60,"
 
 
 @pytest.mark.slow
@@ -192,46 +184,51 @@ def test_an_organiser_downloads_grades_and_extends_a_deadline(served, organiser)
     set_keys(served.board, phases="[{name: main, until: 2027-01-10T13:00:00Z}]")
     served.send("anna", GOOD)
     served.clock.wait(hours=2)
-    code = served.send("bob", OTHER)["code"]
-    head = "\ufeffname,email,student_id,team,public,private,place,submission,state\n"
-    answer = organiser.get(f"{HOME}/grades.csv")
-    assert (answer.headers["content-type"], answer.text.startswith(head)) == ("text/csv; charset=utf-8", True)
-    assert [line.split(",")[6::2] for line in answer.text.splitlines()[1:]] == [["1", ""], ["", "late"]]
+    served.send("bob", OTHER)
+
+    def grades():
+        answer = organiser.get(f"{HOME}/grades.csv")
+        assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+        return sorted(line.split(",")[6::2] for line in answer.text.splitlines()[1:])
+
+    assert grades() == [["", "late"], ["1", ""]]
     form = {"team": "bob", "phase": "main", "until": "2027-01-11T13:00:00Z", "more": "", "reason": "ill"}
     assert organiser.post(f"{HOME}/extend", data=form).headers["location"] == f"{HOME}/settings"
     assert "bob in main: until 2027-01-11T13:00:00Z (ill)" in organiser.get(f"{HOME}/settings").text
-    grades = organiser.get(f"{HOME}/grades.csv").text
-    assert sorted(line.split(",")[6::2] for line in grades.splitlines()[1:]) == [["1", "extended"], ["2", ""]]
-    assert ", place 1 (extended)" in organiser.get(f"{HOME}/submissions").text
+    assert grades() == [["1", "extended"], ["2", ""]]
+    assert ", place 1 (extended)" in organiser.get(f"{HOME}/submissions?q=bob").text
     assert ("olga", "extend", "bob") in log(served)
     organiser.post(f"{HOME}/extend", data={"team": "bob", "phase": "main", "reason": "ended"})
-    assert organiser.get(f"{HOME}/grades.csv").text == answer.text
-    assert code in organiser.get(f"{HOME}/submissions?q=bob").text
+    assert grades() == [["", "late"], ["1", ""]]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_to_others_the_pages_do_not_exist(served, organiser, page):
-    assert organiser.get(HOME + page).status_code == 200
-    assert served.signed_in("anna").get(HOME + page).status_code == 404
-    assert served.signed_in("ruth", role="reader").get(HOME + page).status_code == 404
-    assert served.browser().get(HOME + page).headers["location"] == "/sign-in"
+def test_to_others_the_pages_do_not_exist(anyone, page):
+    answers = {name: browser.get(HOME + page) for name, browser in anyone.items()}
+    assert {name: answer.status_code for name, answer in answers.items()} == {
+        "olga": 200,
+        "anna": 404,
+        "ruth": 404,
+        "": 303,
+    }
+    assert answers[""].headers["location"] == "/sign-in"
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_others_change_nothing(served, organiser, change):
+def test_others_change_nothing(shared, anyone, change):
     form = {"text": "x", "number": "1", "code": "0" * 12, "reason": "x", "name": "anna", "remark": "x"} | SURE
-    assert served.signed_in("anna").post(f"{HOME}/{change}", data=form).status_code == 404
-    assert served.browser().post(f"{HOME}/{change}", data=form).headers["location"] == "/sign-in"
-    assert organiser.get(f"{HOME}/{change}").status_code == 404
-    assert {action for _, action, _ in log(served)} == {"signed in"}
+    assert anyone["anna"].post(f"{HOME}/{change}", data=form).status_code == 404
+    assert anyone[""].post(f"{HOME}/{change}", data=form).headers["location"] == "/sign-in"
+    assert anyone["olga"].get(f"{HOME}/{change}").status_code == 404
+    assert {action for _, action, _ in log(shared)} == {"signed in"}
 
 
-def test_no_token_opens_the_organisers_page(served, organiser):
-    with served.people() as people:
+def test_no_token_opens_the_organisers_page(shared, anyone):
+    with shared.people() as people:
         secret = sign_in.make_token(people, accounts.account_named(people, "olga"), now=NOW)
     token = {"Authorization": f"Bearer {secret}"}
-    assert organiser.get(HOME, headers=token).status_code == 403
-    assert organiser.post(f"{HOME}/announce", data={"text": "x"}, headers=token).status_code == 403
+    assert anyone["olga"].get(HOME, headers=token).status_code == 403
+    assert anyone["olga"].post(f"{HOME}/announce", data={"text": "x"}, headers=token).status_code == 403
 
 
 @pytest.mark.slow
@@ -329,6 +326,5 @@ def test_announcements_on_the_command_line(served, geval):
         "geval: one of the arguments TEXT --remove is required\n  geval board announce --help shows the options\n"
     )
     assert geval("board", "announce", folder) == (2, "", neither)
-    assert (
-        '<a href="https://example.org/rules" rel="nofollow noopener">the rules</a>' in served.browser().get("/").text
-    )
+    link = '<a href="https://example.org/rules" rel="nofollow noopener">the rules</a>'
+    assert link in served.browser().get("/").text

@@ -3,8 +3,6 @@
 import itertools
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from datetime import UTC, datetime
@@ -32,7 +30,6 @@ def teams(board, names):
 
 
 def enqueue(board, submitter_id, now=NOW):
-    """Add an upload without content; gives its id."""
     values = dict.fromkeys(("name", "source", "charge", "scorer", "digest"), "")
     values |= {"tags": [], "params": {}, "links": [], "problems": [], "sha256": "0" * 64, "state": WAITING}
     values |= dict.fromkeys(("arrived", "added", "due"), now) | {"code": os.urandom(6).hex()}
@@ -178,7 +175,6 @@ def states(served):
 
 
 def let_workers_die(served):
-    """Let workers die until an upload fails."""
     for _ in range(queue.MAX_TRIES):
         queue.lease(served.board, served.clock())
         served.clock.wait(seconds=queue.LEASE.total_seconds() + 1)
@@ -238,19 +234,6 @@ def test_an_upload_that_failed_is_tried_again_with_its_arrival(served, geval, mo
     assert geval("board", "rescore", served.board.folder, "--again")[1] == "nothing is out of date\n"
 
 
-def test_a_submission_that_failed_is_tried_again_from_its_upload(served, geval, sandbox_jobs):
-    """It failed before its files were received; so the board has only the upload."""
-    sandbox_jobs.unopened.add("upload")
-    program, (number,) = sent(served)
-    served.work()
-    assert program.get(f"/api/uploads/{number}").json()["state"] == "failed"
-    sandbox_jobs.unopened.clear()
-    geval("board", "rescore", served.board.folder, "--again")
-    served.work()
-    assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
-    assert count(served.board, submissions) == 1
-
-
 @pytest.mark.slow
 def test_the_contents_of_ten_failed_uploads_of_a_team_are_kept(served):
     for number in range(12):
@@ -259,44 +242,6 @@ def test_the_contents_of_ten_failed_uploads_of_a_team_are_kept(served):
     assert states(served) == ["failed"] * 12
     kept = served.rows(select(submissions.c.sha256).order_by(submissions.c.id))[2:]
     assert set(served.rows(select(blobs.c.sha256))) == set(kept)
-
-
-KILLED = """
-import os, sys
-from datetime import datetime
-from geval_py.board.intake import sandbox
-from geval_py.board.server import worker
-
-folder, moment = sys.argv[1:]
-run = sandbox.run_in_sandbox
-
-def killed(arguments, settings, place):
-    if os.path.exists(os.path.join(arguments["source"], "test-A", "out-killer.tsv")):
-        os._exit(9)
-    return run(arguments, settings, place)
-
-sandbox.run_in_sandbox = killed
-worker.Worker(folder, at_once=4, clock=lambda: datetime.fromisoformat(moment)).run(until_idle=True)
-"""
-
-
-@pytest.mark.slow
-def test_an_upload_that_ends_workers_fails_alone(served):
-    """Not those that were held beside it when it ended a worker for the first time, nor those that are new."""
-    served.token("anna").put("/upload/out-killer.tsv?test=test-A", output("test-A", 0.5))
-    for name in ("bob", "carol"):
-        sent(served, name=name)
-    for _ in range(3):
-        queue.lease(served.board, served.clock())
-    ends = []
-    for name in ("dan", "eve", *[""] * (queue.MAX_TRIES - 2)):
-        served.clock.wait(seconds=queue.LEASE.total_seconds() + 1)
-        if name:
-            sent(served, name=name)
-        command = [sys.executable, "-c", KILLED, served.board.folder, served.clock().isoformat()]
-        ends.append(subprocess.run(command).returncode)
-    assert ends == [9] * (queue.MAX_TRIES - 1) + [0]
-    assert states(served) == ["failed", "scored", "scored", "scored", "scored"]
 
 
 def test_an_error_is_tried_again_later_and_at_last_fails(served, monkeypatch):
@@ -314,14 +259,6 @@ def test_an_error_is_tried_again_later_and_at_last_fails(served, monkeypatch):
     assert (told["state"], told["reason"]) == ("failed", "[Errno 28] No space left on device")
 
 
-def test_the_content_of_an_upload_stays_as_long_as_it_is_needed(served):
-    sent(served, 2)
-    sent(served, 1, "bob")  # the same file as anna's first
-    served.work()
-    assert states(served) == ["scored", "scored", "scored"]
-    assert len(set(served.rows(select(blobs.c.sha256)))) == 2  # the files of the submissions
-
-
 def test_an_upload_of_the_same_file_as_a_trial_before_it_has_its_content(served):
     """The trial is settled first, and its content is not deleted."""
     program = served.token("anna")
@@ -330,6 +267,27 @@ def test_an_upload_of_the_same_file_as_a_trial_before_it_has_its_content(served)
     assert served.work() == 2
     told = [program.get(f"/api/uploads/{number}").json()["state"] for number in numbers]
     assert told == ["done", "scored"]
+
+
+def test_the_content_of_an_upload_stays_as_long_as_it_is_needed(served):
+    sent(served, 2)
+    sent(served, 1, "bob")  # the same file as anna's first
+    served.work()
+    assert states(served) == ["scored", "scored", "scored"]
+    assert len(set(served.rows(select(blobs.c.sha256)))) == 2  # the files of the submissions
+
+
+def test_a_submission_that_failed_is_tried_again_from_its_upload(served, geval, sandbox_jobs):
+    """It failed before its files were received; so the board has only the upload."""
+    sandbox_jobs.unopened.add("upload")
+    program, (number,) = sent(served)
+    served.work()
+    assert program.get(f"/api/uploads/{number}").json()["state"] == "failed"
+    sandbox_jobs.unopened.clear()
+    geval("board", "rescore", served.board.folder, "--again")
+    served.work()
+    assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
+    assert count(served.board, submissions) == 1
 
 
 def test_a_worker_waits_for_a_database_that_is_away(served, monkeypatch, sandbox_jobs):
@@ -412,6 +370,7 @@ def test_the_status_of_a_board_tells_of_its_queue(served, geval, monkeypatch):
     sent(served, 2)
     queue.lease(served.board, served.clock())
     served.clock.wait(seconds=queue.LEASE.total_seconds() + 1)
+    assert served.browser().get("/healthz").json() == {"status": "fine", "waiting": 1}
     out = geval("board", "status", served.board.folder)[1]
     assert "queue: 1 waiting, 1 running\n" in out
     assert "the oldest job has waited for 31 seconds\n" in out

@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 
 import pytest
-from deployed import HOST, Process, ask, serving, tokens, unused_port
+from deployed import HOST, ask, serving, tokens, unused_port
 from samples import output
 from sqlalchemy import select
 
@@ -24,7 +24,8 @@ OUT = "/upload/out.tsv?test=test-A"
     ([], HOST), pytest.param(["--proxies", "127.0.0.0/8"], "203.0.113.9", marks=pytest.mark.long),
 ])  # fmt: skip
 def test_the_address_of_a_sender_is_believed_of_declared_proxies_alone(sqlite_board, proxies, sender):
-    with serving(sqlite_board, "--workers", 0, *proxies) as (port, process):
+    os.chmod(sqlite_board.folder, 0o755)
+    with serving(sqlite_board, "--workers", 0, "--shared", *proxies) as (port, process):
         headers = {"Authorization": "Bearer wrong", "X-Forwarded-For": "203.0.113.9"}
         answers = [ask(port, "GET", "/api/me", **headers)[0] for _ in range(101)]
         assert answers == [401] * 100 + [429]
@@ -33,10 +34,14 @@ def test_the_address_of_a_sender_is_believed_of_declared_proxies_alone(sqlite_bo
     assert process.said.count(told) == (0 if proxies else 1)
 
 
-def test_a_wrong_proxy_is_an_error_of_the_command(sqlite_board):
-    process = Process("serve", sqlite_board.folder, "--port", unused_port(), "--proxies", "the proxy")
-    process.wait()
-    assert "argument --proxies: 'the proxy' does not appear to be an IPv4 or IPv6 network" in process.said
+def test_a_wrong_proxy_or_a_folder_that_others_can_read_is_not_served(sqlite_board, geval):
+    words = "board", "serve", sqlite_board.folder, "--port", str(unused_port())
+    wrong = "argument --proxies: 'the proxy' does not appear to be an IPv4 or IPv6 network"
+    status, _, err = geval(*words, "--proxies", "the proxy")
+    assert (status, wrong in err) == (2, True)
+    os.chmod(sqlite_board.folder, 0o755)
+    hint = f"  chmod 700 {sqlite_board.folder}, or allow it with --shared\n"
+    assert geval(*words)[2] == f"geval: others can read the board in `{sqlite_board.folder}`\n{hint}"
 
 
 @pytest.mark.long
@@ -84,14 +89,3 @@ def test_nobody_else_can_read_a_board_or_its_export(challenge, tmp_path, geval):
     assert mode(tmp_path / "boards" / "accounts.sqlite") == 0o600
     assert mode(tmp_path / "whole.tar") == 0o600
     assert mode(tmp_path / "site" / "index.html") == 0o644
-
-
-@pytest.mark.slow
-def test_a_folder_that_others_can_read_is_not_served(sqlite_board):
-    os.chmod(sqlite_board.folder, 0o755)
-    process = Process("serve", sqlite_board.folder, "--port", unused_port())
-    process.wait()
-    hint = f"  chmod 700 {sqlite_board.folder}, or allow it with --shared\n"
-    assert process.said == f"geval: others can read the board in `{sqlite_board.folder}`\n{hint}"
-    with serving(sqlite_board, "--workers", 0, "--shared") as (_, process):
-        assert process.is_running

@@ -3,20 +3,16 @@
 import io
 import re
 import zipfile
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from joserfc.errors import BadSignatureError
-from samples import NOW, ON_BOTH, count, output, verified, words_of
+from samples import ON_BOTH, count, output, verified, words_of
 from serving import ADDRESS, Served, run, set_keys
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from geval_py.board.database.schema import blobs, submissions
-from geval_py.board.database.schema import board as board_table
 from geval_py.board.people import secrets as people_secrets
 from geval_py.board.people.schema import account_log as audit
-from geval_py.board.people.schema import accounts as accounts_table
 from geval_py.board.people.schema import secrets
 
 GOOD = output("test-A", 0.5)
@@ -53,21 +49,6 @@ def test_an_invitation_signs_in_once(served):
     assert "this link was used or has expired" in again.text
 
 
-def test_an_invitation_is_too_old_after_two_weeks(served):
-    link = served.invite("anna")
-    served.clock.wait(days=14, seconds=1)
-    assert served.browser().get(link).status_code == 404
-    assert served.browser().post(link).status_code == 403
-
-
-def test_a_second_invitation_signs_in_to_the_same_account(served):
-    served.signed_in("anna")
-    link = served.invite("Anna ")
-    assert "Sign in as anna" in served.browser().get(link).text
-    assert "team anna" in served.signed_in("ANNA").get("/me").text
-    assert count(served.board, accounts_table) == 1
-
-
 def test_signing_in_makes_a_new_session_each_time(served):
     """A cookie that somebody else has put into the browser is not the session's."""
     browser = served.browser()
@@ -76,15 +57,6 @@ def test_signing_in_makes_a_new_session_each_time(served):
     other = served.browser()
     other.cookies.set("geval", "fixed")
     assert other.get("/me").status_code == 303
-
-
-def test_signing_out_ends_the_session_for_whoever_has_the_cookie(served):
-    browser = served.signed_in("anna")
-    secret = browser.cookies["geval"]
-    assert browser.post("/sign-out").status_code == 303
-    stolen = served.browser()
-    stolen.cookies.set("geval", secret)
-    assert stolen.get("/me").headers["location"] == "/sign-in"
 
 
 def test_a_session_ends_after_thirty_days_without_use(served):
@@ -111,13 +83,6 @@ def test_the_database_holds_no_secret_and_the_audit_log_what_was_done(served):
     assert lines == [("anna", "signed in"), ("anna", "made a token")]
 
 
-def test_each_page_leads_to_ones_own(served):
-    for path, link in (("/", "me"), ("/index.html", "me"), ("/submit.html", "me"), ("/sign-in", "/me")):
-        assert f'<a href="{link}">My page</a>' in served.browser().get(path).text
-    assert served.browser().get("/me").headers["location"] == "/sign-in"
-    assert "<h1>anna</h1>" in served.signed_in("anna").get("/me").text
-
-
 def test_how_to_submit_names_the_board_and_says_when_the_deadline_has_passed(served):
     text = served.browser().get("/submit.html").text
     assert '<li><a href="sign-in">Sign in</a>, with the link that the organiser sends you.</li>' in text
@@ -133,45 +98,21 @@ def test_how_to_submit_names_the_board_and_says_when_the_deadline_has_passed(ser
     assert late in served.signed_in("anna").get("/me").text
 
 
-def row_of(page, number):
-    """The cells of an upload on a team's page, as text."""
-    row = re.search(rf"<tr><th scope=\"row\"><a [^>]*>{number}</a>.*?</tr>", page, re.DOTALL)[0]
-    cells = re.findall("<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)
-    return [" ".join(re.sub("<[^>]*>", " ", cell).split()) for cell in cells]
-
-
-@pytest.mark.slow
-def test_my_page_shows_scores_places_and_states(served):
-    served.send("bob", output("test-A", 0.9))
-    first, better = (served.send("anna", text)["number"] for text in (output("test-A", 0.3), GOOD))
-    bad = served.send("anna", BAD)["number"]
-    page = served.signed_in("anna").get("/me").text
-    assert row_of(page, first)[3:5] == ["scored", "test-A: 3.392"]
-    assert row_of(page, better)[3:5] == ["scored", "test-A: 2.038, place 2"]
-    assert row_of(page, bad)[3:5] == ["rejected", ""]
-    assert "test-A: 2.038, place 2" in served.signed_in("anna").get(f"/me/uploads/{better}").text
-    assert "What to do next" not in page
-    assert "What to do next: read" in served.signed_in("eve").get("/me").text
-
-
 @pytest.mark.slow
 def test_no_button_is_shown_that_would_be_refused(served):
-    set_keys(
-        served.board,
-        finals=1,
-        seed=7,
-        tests="{test-A: {disclosed: 4, split: 50 %}, dev-0: {visible: true}}",
-        phases="[{name: main, until: 2027-01-10T13:00:00Z}]",
-        submissions_a_day=3,
-    )
+    tests, phases = "{test-A: {disclosed: 4, split: 50 %}}", "[{name: main, until: 2027-01-10T13:00:00Z}]"
+    set_keys(served.board, finals=1, seed=7, tests=tests, phases=phases, submissions_a_day=3)
     one, _ = (served.send("anna", output("test-A", skill)) for skill in (0.3, 0.5))
     browser = served.signed_in("anna")
     upload = f"/me/uploads/{one['number']}"
     assert browser.get("/me").text.count("name as final") == 2
     assert "Withdraw it" in browser.get(upload).text
-    browser.post("/me/final", data={"code": one["code"]})
-    page = browser.get("/me").text
-    assert (page.count("name as final"), page.count("final: undo")) == (0, 1)
+    refused = served.signed_in("bob").post("/me/final", data={"code": one["code"]})
+    assert (refused.status_code, "this submission does not belong to your team" in refused.text) == (403, True)
+    for undo, buttons in (("", (0, 1)), ("yes", (2, 0)), ("", (0, 1))):
+        assert browser.post("/me/final", data={"code": one["code"], "undo": undo}).status_code == 303
+        page = browser.get("/me").text
+        assert (page.count("name as final"), page.count("final: undo")) == buttons
     assert 'type="checkbox" name="dry"' in page
     served.send("anna", output("test-A", 0.6))
     page = browser.get("/me").text
@@ -180,7 +121,7 @@ def test_no_button_is_shown_that_would_be_refused(served):
     served.clock.wait(hours=2)
     page = browser.get("/me").text
     assert (page.count("name as final"), page.count("final: undo")) == (0, 0)
-    assert row_of(page, one["number"])[-1] == "final"
+    assert re.search(rf">{one['number']}</a>.*?</tr>", page, re.DOTALL)[0].count("final") == 1
     page = browser.get(upload).text
     assert "Withdraw it" not in page
     assert f"the deadline of main has passed; ask the organiser to withdraw {one['code']}." in page
@@ -210,27 +151,6 @@ def test_a_board_is_served_below_the_path_of_its_address(board, tmp_path):
         assert [link for link in re.findall(r'(?:href|src|action)="(/[^"]*)"', text) if not link.startswith(at)] == []
     assert served.browser().get(f"{at}/me").headers["location"] == f"{at}/sign-in"
     assert browser.post(f"{at}/sign-out").headers["location"] == f"{at}/"
-
-
-# Teams
-
-
-def test_an_owner_invites_into_the_team(served):
-    owner = served.signed_in("anna", team="Team 7")
-    link = re.search(
-        rf"<code>{ADDRESS}(/invitation/[\w-]+)</code>", owner.post("/me/invitations", data={"name": "bob"}).text
-    )
-    member = served.browser()
-    assert "the team <strong>Team 7</strong>" in member.get(link[1]).text
-    member.post(link[1])
-    assert "team Team 7" in member.get("/me").text
-    refused = member.post("/me/invitations", data={"name": "eve"})
-    assert (refused.status_code, "only the owner of a team can invite people into it" in refused.text) == (403, True)
-    refused = owner.post("/me/invitations", data={"name": "Bob"})
-    assert (refused.status_code, "your team has a member `Bob` already; ask the organiser" in refused.text) == (
-        403,
-        True,
-    )
 
 
 def test_a_team_sees_its_own_uploads_alone(served):
@@ -263,31 +183,6 @@ def test_an_upload_is_scored_and_has_a_valid_receipt(served):
     assert "anna" in served.browser().get("/").text
 
 
-def test_a_changed_receipt_is_not_valid(served):
-    program = served.token("anna")
-    receipt, key = program.put(OUT, GOOD).json()["receipt"], program.get("/receipt-key").text
-    header, payload, signature = receipt.split(".")
-    for changed in (f"{header}.{payload[:-4]}AAAA.{signature}", f"{header}.{payload}.{'A' * len(signature)}"):
-        with pytest.raises(BadSignatureError):
-            verified(changed, key)
-
-
-def test_a_trial_has_no_receipt(served):
-    answer = served.token("anna").put(f"{OUT}&dry=yes", GOOD).json()
-    assert answer["receipt"] == ""
-    browser = served.signed_in("bob", team="anna")
-    assert browser.get(f"/me/uploads/{answer['number']}/receipt").status_code == 404
-
-
-def test_an_archive_is_uploaded_by_a_form_without_scripts(served):
-    browser = served.signed_in("anna")
-    files = {"file": ("team.zip", archive({"test-A/out.tsv": GOOD, "dev-0/out.tsv": output("dev-0", 0.4)}))}
-    answer = browser.post("/me/upload", files=files, data={"test": "test-A"})
-    assert answer.status_code == 303
-    served.work()
-    assert "The submission" in browser.get(answer.headers["location"]).text
-
-
 def test_a_rejected_upload_names_line_and_column(served):
     told = served.send("anna", BAD)
     assert told["state"] == "rejected"
@@ -302,7 +197,10 @@ def test_a_rejected_upload_names_line_and_column(served):
 def test_a_trial_is_checked_and_counts_for_nothing(served):
     set_keys(served.board, submissions_a_day=1)
     program = served.token("anna")
-    numbers = [program.put(f"{OUT}&dry=yes", text).json()["number"] for text in (GOOD, BAD)]
+    sent = [program.put(f"{OUT}&dry=yes", text).json() for text in (GOOD, BAD)]
+    assert [one["receipt"] for one in sent] == ["", ""]
+    numbers = [one["number"] for one in sent]
+    assert served.signed_in("bob", team="anna").get(f"/me/uploads/{numbers[0]}/receipt").status_code == 404
     served.work()
     assert [state(program, number)["state"] for number in numbers] == ["done", "rejected"]
     assert served.rows(select(submissions.c.trial)) == [True, True]
@@ -319,6 +217,7 @@ def test_the_same_file_again_is_the_same_upload(served):
     number = first.json()["number"]
     assert again.json()["note"] == f"this is the submission {number} of 2027-01-10T12:00:00Z again"
     assert count(served.board, submissions) == 1
+    assert program.put("/upload/out-k=3.tsv?test=test-A", GOOD).status_code == 201  # its name has its parameters
 
 
 def test_the_same_content_in_another_archive_is_refused_and_costs_nothing(served):
@@ -335,20 +234,6 @@ def test_the_same_content_in_another_archive_is_refused_and_costs_nothing(served
     assert told["quota"]["used"] == 1
 
 
-def test_the_same_file_in_a_later_phase_is_a_new_submission(served):
-    set_keys(
-        served.board, phases="[{name: dev, until: 2027-01-11T00:00:00Z}, {name: final, until: 2027-02-01T00:00:00Z}]"
-    )
-    program = served.token("anna")
-    first = program.put(OUT, GOOD).json()
-    served.clock.wait(days=2)
-    second = program.put(OUT, GOOD)
-    assert (second.status_code, second.json()["number"] != first["number"]) == (201, True)
-    assert second.json()["note"] == "the same was sent in another phase; it is entered in phase final"
-    served.work()
-    assert [state(program, one["number"])["state"] for one in (first, second.json())] == ["scored", "scored"]
-
-
 def test_an_upload_is_not_dated_before_the_newest_submission(served):
     """The clock was set back; the quota, phases and order of what came before stay as they are."""
     program = served.token("anna")
@@ -357,14 +242,6 @@ def test_an_upload_is_not_dated_before_the_newest_submission(served):
     told = state(program, program.put(OUT, output("test-A", 0.6)).json()["number"])
     assert told["arrived"] == "2027-01-10T12:00:00Z"
     assert served.work() == 2
-
-
-def test_an_upload_is_not_dated_before_the_board_was_made(served):
-    created = served.rows(select(board_table.c.created))[0]
-    served.clock.now = created - timedelta(days=30)
-    program = served.token("anna")
-    told = state(program, program.put(OUT, GOOD).json()["number"])
-    assert told["arrived"] == f"{created:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def test_what_a_limit_kept_out_is_accepted_once_it_is_larger(served):
@@ -404,27 +281,21 @@ def test_more_outputs_than_the_quota_are_refused_without_cost(served):
     assert served.token("anna").put(OUT, GOOD).status_code == 201
 
 
-def test_a_limit_of_bytes_and_of_uploads_an_hour(served):
-    set_keys(served.board, server="{upload: 3000, uploads_an_hour: 2}")
-    program = served.token("anna")
-    assert program.put(OUT, "x" * 3001).status_code == 413
-    codes = [program.put(f"{OUT}&dry=yes", f"{number}\n").status_code for number in range(3)]
-    assert codes == [201, 429, 429]  # one that was too long counts, too
-    served.clock.wait(hours=1)
-    assert program.put(f"{OUT}&dry=yes", "3\n").status_code == 201
-
-
-@pytest.mark.parametrize("what", ["refused", "unfinished"])
-def test_an_upload_that_came_to_nothing_counts_for_the_hour(served, what):
-    set_keys(served.board, server="{upload: 3000, uploads_an_hour: 2}")
+@pytest.mark.parametrize("what", ["accepted", "too large", "refused", "unfinished"])
+def test_each_upload_counts_for_the_hour_whatever_it_came_to(served, what):
+    set_keys(served.board, server="{upload: 4000, uploads_an_hour: 2}")
     program = served.token("anna")
     token = program._headers["Authorization"].removeprefix("Bearer ")
     part = {"type": "http.request", "body": b"the", "more_body": True}
-    for _ in range(2):
-        if what == "refused":
-            assert program.put("/upload/out.exe?test=test-A", "x").status_code == 403
-        else:
+    for number in range(2):
+        if what == "unfinished":
             assert asked(served.app, [part, {"type": "http.disconnect"}], token) == 400
+        else:
+            path, content, status = {
+                "accepted": (f"{OUT}&dry=yes", f"{number}\n", 201), "too large": (OUT, "x" * 4001, 413),
+                "refused": ("/upload/out.exe?test=test-A", "x", 403),
+            }[what]  # fmt: skip
+            assert program.put(path, content).status_code == status
     assert program.put(OUT, GOOD).status_code == 429
     served.clock.wait(hours=1)
     assert program.put(OUT, GOOD).status_code == 201
@@ -449,17 +320,11 @@ NAME = "the file's name needs visible characters, at most 200 bytes, and must no
         "rename it to out.tsv, or out-NAME.tsv",
     ),
 ])  # fmt: skip
-def test_names_that_are_refused(served, path, reason):
-    answer = served.token("anna").put(path, GOOD)
+def test_names_that_are_refused(shared, path, reason):
+    answer = shared.token("anna").put(path, GOOD)
     assert answer.status_code in (403, 404, 405)
     assert reason is None or answer.json()["error"] == reason
-    assert count(served.board, submissions) == 0
-
-
-def test_a_reader_may_not_submit(served):
-    browser = served.signed_in("ron", role="reader")
-    assert browser.put(OUT, GOOD).json() == {"error": "this account may not submit; ask the organiser"}
-    assert "<h2>Submit</h2>" not in browser.get("/me").text
+    assert count(shared.board, submissions) == 0
 
 
 # What strangers try
@@ -475,8 +340,8 @@ def test_an_older_browser_is_known_by_its_origin(served):
 
 @pytest.mark.parametrize("name", ["", "anna"])
 @pytest.mark.parametrize("path", ["/", "/me", "/sign-in", "/nothing", "/api/me", "/healthz", "/static/board.css"])
-def test_every_answer_has_the_headers_that_guard_it(served, name, path):
-    headers = (served.signed_in(name) if name else served.browser()).get(path).headers
+def test_every_answer_has_the_headers_that_guard_it(shared, name, path):
+    headers = (shared.signed_in(name) if name else shared.browser()).get(path).headers
     assert "script-src 'self'" in headers["content-security-policy"]
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
@@ -488,8 +353,8 @@ def test_every_answer_has_the_headers_that_guard_it(served, name, path):
     ["/../board.yaml", "/..%2fboard.yaml", "/%2e%2e/board.yaml", "/static/../../board.yaml", "/.git/config",
      "/static/%00", "/..%5cboard.yaml", "/receipt.key", "//etc/passwd"],
 )  # fmt: skip
-def test_no_path_leaves_the_site(served, path):
-    answer = served.browser().get(path)
+def test_no_path_leaves_the_site(shared, path):
+    answer = shared.browser().get(path)
     assert answer.status_code == 404
     assert "title:" not in answer.text
 
@@ -505,13 +370,6 @@ def test_hidden_answers_are_in_no_answer(served):
     told = "".join(browser.get(page).text for page in pages)
     assert [word for word in words_of("test-A") if re.search(rf"\b{word}\b", told)] == []
     assert "expected.tsv" not in told
-
-
-def test_a_hostile_name_is_text(served):
-    browser = served.signed_in("<script>alert(1)</script>")
-    text = browser.get("/me").text
-    assert "<script>alert" not in text
-    assert "&lt;script&gt;" in text
 
 
 def test_the_pages_name_nobody_but_teams(served):
@@ -553,37 +411,12 @@ def asked(app, messages, token):
     return next((message["status"] for message in told if message["type"] == "http.response.start"), None)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 100, len(GOOD) - 1])
-def test_an_upload_that_is_cut_off_leaves_nothing(served, tmp_path, cut):
+def test_an_upload_that_is_cut_off_leaves_nothing(served, tmp_path):
     token = served.token("anna")._headers["Authorization"].removeprefix("Bearer ")
-    part = {"type": "http.request", "body": GOOD.encode()[:cut], "more_body": True}
-    assert asked(served.app, [part, {"type": "http.disconnect"}], token) == 400
-    assert count(served.board, submissions) == count(served.board, blobs) == 0
-    assert [path.name for path in (tmp_path / "place").iterdir()] == []
+    for cut in (0, 1, 100, len(GOOD) - 1):
+        part = {"type": "http.request", "body": GOOD.encode()[:cut], "more_body": True}
+        assert asked(served.app, [part, {"type": "http.disconnect"}], token) == 400
+        assert count(served.board, submissions) == count(served.board, blobs) == 0
+        assert [path.name for path in (tmp_path / "place").iterdir()] == []
     whole = {"type": "http.request", "body": GOOD.encode(), "more_body": False}
     assert asked(served.app, [whole], token) == 201
-
-
-# Final submissions
-
-
-def test_a_team_names_its_own_submissions_as_final(served):
-    set_keys(served.board, finals=1, seed=7, tests="{test-A: {disclosed: 4, split: 50 %}, dev-0: {visible: true}}")
-    code = served.send("anna", GOOD)["code"]
-    refused = served.signed_in("bob").post("/me/final", data={"code": code})
-    assert (refused.status_code, "this submission does not belong to your team" in refused.text) == (403, True)
-    browser = served.signed_in("anna")
-    assert browser.post("/me/final", data={"code": code}).status_code == 303
-    assert "final: undo" in browser.get("/me").text
-    assert browser.post("/me/final", data={"code": code, "undo": "yes"}).status_code == 303
-    assert "name as final" in browser.get("/me").text
-    assert served.token("bob").get("/api/me").json()["name"] == "bob"
-
-
-def test_status_tells_of_a_queue_that_stands(served, geval):
-    served.token("anna").put(OUT, GOOD)
-    served.clock.wait(minutes=10)
-    assert served.browser().get("/healthz").json() == {"status": "fine", "waiting": 1}
-    with served.board.writing() as connection:
-        connection.execute(update(submissions).values(leased_until=NOW - timedelta(minutes=1)))
-    assert '"expired": 1' in geval("board", "status", served.board.folder, "--format", "json")[1]

@@ -1,6 +1,5 @@
 """The server in a browser: invited, signed in, a file dropped, rejected with its line, corrected, scored, placed, out."""
 
-import os
 import re
 import threading
 
@@ -14,11 +13,10 @@ from geval_py.board.database.schema import submissions
 
 pytestmark = [pytest.mark.no_cover, pytest.mark.slow]
 GOOD = output("test-A", 0.5)
-SCREENS = [("wide", 1280, "light"), ("narrow", 390, "dark")]
+WIDE, NARROW = ("wide", 1280, "light"), ("narrow", 390, "dark")
 
 
 def drop(page, text):
-    """Drop a file upon the form, once its script is there."""
     expect(page).to_have_url(re.compile("/me$"))
     page.wait_for_load_state()
     script = "text => { const data = new DataTransfer(); data.items.add(new File([text], 'out.tsv')); return data; }"
@@ -27,7 +25,7 @@ def drop(page, text):
     expect(page).to_have_url(re.compile("/me/uploads/[0-9a-f]{12}$"))
 
 
-@pytest.mark.parametrize(("screen", "width", "scheme"), SCREENS, ids=[one[0] for one in SCREENS])
+@pytest.mark.parametrize(("screen", "width", "scheme"), [NARROW, pytest.param(*WIDE, marks=pytest.mark.long)])
 def test_a_submitter_walks_through(served, address, open_address, screen, width, scheme):
     looked = []
 
@@ -95,7 +93,7 @@ def test_it_works_without_scripts(served, address, browser, tmp_path):
     context.close()
 
 
-@pytest.mark.parametrize(("screen", "width", "scheme"), SCREENS, ids=[one[0] for one in SCREENS])
+@pytest.mark.parametrize(("screen", "width", "scheme"), [WIDE, pytest.param(*NARROW, marks=pytest.mark.long)])
 def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_address, screen, width, scheme):
     served.token("anna").put("/upload/out.tsv?test=test-A", GOOD)
     while not (codes := codes_of(served)):
@@ -123,10 +121,7 @@ def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_addr
     def look():
         assert axe_findings(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        if folder := os.environ.get("GEVAL_PY_PICTURES"):
-            looked.append(page.screenshot(full_page=True, path=f"{folder}/{screen}-{len(looked)}.png"))
 
-    looked = []
     page = open_address(address + served.invite("olga", role="organiser"), width=width, scheme=scheme)
     press("Sign in")
     page.get_by_role("link", name="The organiser’s page").press("Enter")
@@ -195,6 +190,5 @@ def wait_until_done(page, notice):
 
 
 def codes_of(served):
-    """The codes of the submissions."""
     with served.board.reading() as connection:
         return connection.execute(select(submissions.c.code)).scalars().all()

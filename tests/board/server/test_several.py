@@ -17,7 +17,6 @@ from sqlalchemy import select
 from geval_py.board.database.schema import submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations import creation
-from geval_py.board.operations.submissions import add
 from geval_py.board.people import accounts
 from geval_py.board.people.store import accounts_of
 from geval_py.board.server import live
@@ -27,7 +26,6 @@ from geval_py.errors import UsageError
 
 GOOD = output("test-A", 0.5)
 OUT = "upload/out.tsv?test=test-A"
-SITE = "http://board.test/course"
 
 
 @pytest.fixture
@@ -83,39 +81,29 @@ def test_a_board_with_an_error_in_its_settings_stops_no_other(folder, tmp_path, 
     assert browser.get("/course/healthz").json()["status"] == "fine"
 
 
-def test_a_board_whose_database_is_gone_stops_no_other(several, caplog):
-    browser, place = Browser(several.app), os.path.join(several.folder, "gap")
-    assert browser.get("/course/gap/").status_code == 200
-    for moved, sentence in ((f"{place}/board.sqlite", "The database of the board cannot be used."),):
-        os.rename(moved, f"{several.folder}.away")
-        for _ in range(3):
-            answer = browser.get("/course/gap/")
-            assert (answer.status_code, sentence in answer.text) == (503, True)
-        assert browser.get("/course/bible/").status_code == 200
-        assert browser.get("/course/healthz").json()["status"] == f"/course/gap: {sentence}"
-        os.rename(f"{several.folder}.away", moved)
-        assert browser.get("/course/gap/").status_code == 200
-    assert len(caplog.messages) == 2
-    assert caplog.messages[-1].endswith("its database can be used again")
+MOVED, DATABASE = "The board is not where it was.", "The database of the board cannot be used."
+LOST = pytest.mark.parametrize(("lost", "sentence"), [
+    ("gap", f"{MOVED} {DATABASE}"), ("gap/board.yaml", MOVED), ("gap/board.sqlite", DATABASE),
+], ids=["folder", "settings", "database"])  # fmt: skip
 
 
-def test_a_board_that_is_moved_away_and_back_can_be_used_again(several):
-    browser, place = Browser(several.app), os.path.join(several.folder, "gap")
+@LOST
+def test_a_board_that_is_lost_stops_no_other_and_comes_back(several, caplog, lost, sentence):
+    browser, place = Browser(several.app), os.path.join(several.folder, lost)
     assert browser.get("/course/gap/").status_code == 200
     os.rename(place, f"{several.folder}.away")
-    assert browser.get("/course/gap/").status_code == 503
+    statuses = {browser.get("/course/gap/").status_code for _ in range(3)}
+    assert statuses == ({200} if lost == "gap/board.yaml" else {503})  # its last settings are used
+    assert browser.get("/course/bible/").status_code == 200
+    assert browser.get("/course/healthz").json()["status"] == f"/course/gap: {sentence}"
     os.rename(f"{several.folder}.away", place)
     time.sleep(live.RETRY_SECONDS)
     assert browser.get("/course/gap/").status_code == 200
     assert browser.get("/course/healthz").json()["status"] == "fine"
+    assert caplog.messages[-1].endswith("can be used again")
 
 
-MOVED, DATABASE = "The board is not where it was.", "The database of the board cannot be used."
-
-
-@pytest.mark.parametrize(("lost", "sentence"), [
-    ("gap", f"{MOVED} {DATABASE}"), ("gap/board.yaml", MOVED), ("gap/board.sqlite", DATABASE),
-])  # fmt: skip
+@LOST
 def test_a_board_that_is_lost_before_the_first_visit_is_on_the_front_page(several, lost, sentence):
     several.server.boards[1].board()
     os.rename(f"{several.folder}/{lost}", f"{several.folder}.away")
@@ -168,15 +156,6 @@ def test_a_board_that_cannot_be_used_does_not_stop_the_worker(several, broken):
     thread.join()
 
 
-def test_a_fault_of_the_settings_hides_no_refusal(several):
-    browser = Browser(several.app)
-    assert browser.get("/course/gap/").status_code == 200
-    with open(os.path.join(several.folder, "gap", "board.yaml"), "a", encoding="utf-8") as file:
-        file.write("colour: red\n")
-    assert browser.get("/course/gap/").status_code == 200
-    assert browser.post("/course/gap/invitation/nothing").status_code == 403
-
-
 def test_the_front_page_lists_the_boards(several):
     page = Browser(several.app).get("/course/").text
     assert re.findall(r'<h2><a href="([^"]*)">(\w+)</a></h2>', page) == [
@@ -198,24 +177,6 @@ def test_the_front_page_lists_the_boards(several):
     assert Browser(several.app).get("/course/healthz").json() == {"status": "fine", "waiting": 0}
 
 
-@pytest.mark.slow
-def test_one_link_of_the_command_line_is_for_all_boards(several):
-    browser = several.signed_in("anna", team="Team 7", email="anna@uni.example")
-    for name in ("gap", "bible"):
-        files = {"file": ("out.tsv", GOOD)}
-        sent = browser.post(f"/course/{name}/me/upload", files=files, data={"test": "test-A"})
-        assert sent.headers["location"].startswith(f"/course/{name}/me/uploads/")
-    assert several.work() == 2
-    for one in several.server.boards:
-        page = browser.get(f"{one.path}/me").text
-        assert page.count('class="state scored"') == 1
-        assert "team Team 7" in page
-    log = several.signed_in("olga", role="organiser").get("/course/gap/organiser/log.csv").text
-    assert [line.split(",", 1)[1] for line in log.splitlines() if "anna" in line] == ["anna (Team 7),signed in,,"]
-    assert browser.post("/course/gap/sign-out").headers["location"] == "/course/gap/"
-    assert browser.get("/course/bible/me").headers["location"] == "/course/bible/sign-in"
-
-
 def invited(several, board, name, **more):
     """A browser that opened a link of one board."""
     server = next(one for one in several.server.boards if one.name == board)
@@ -232,10 +193,6 @@ def test_an_organiser_of_one_board_is_nobody_on_another(several):
     for path in ("me", "organiser", "organiser/people"):
         assert olga.get(f"/course/bible/{path}").headers["location"] == "/course/bible/sign-in"
     assert ruth.get("/course/bible/organiser").status_code == 200
-    page = olga.post("/course/gap/organiser/invite", data={"name": "ruth", "email": ""}).text
-    assert olga.post("/course/gap/organiser/invite", data={"again": "ruth"}).status_code == 200
-    link = re.search(r"<code>http://board.test(/course/gap/invitation/[\w-]+)</code>", page)
-    assert link is None or Browser(several.app).post(link[1]).status_code == 403
     thief, page = Browser(several.app), olga.post("/course/gap/organiser/invite", data={"again": "ruth"}).text
     thief.post(re.search(r"<code>http://board.test(/course/gap/invitation/[\w-]+)</code>", page)[1])
     assert thief.get("/course/gap/organiser").status_code == 200
@@ -245,15 +202,11 @@ def test_an_organiser_of_one_board_is_nobody_on_another(several):
 @pytest.mark.parametrize("what", ["link", "account"])
 def test_an_organiser_ends_sessions_and_links_of_their_board_alone(several, what):
     """One link and one session may be for all boards; a link for one of them ends them there, and so does closing."""
-    olga, bob, link = (
-        invited(several, "gap", "olga", role="organiser"),
-        several.signed_in("bob"),
-        several.invite("carol"),
-    )
+    olga, bob = invited(several, "gap", "olga", role="organiser"), several.signed_in("bob")
+    link = several.invite("carol")
     for name in ("bob", "carol"):
-        form = {"invite": {"again": name}} if what == "link" else {"close": {"name": name, "sure": "yes"}}
-        for page, data in form.items():
-            assert olga.post(f"/course/gap/organiser/{page}", data=data).status_code in (200, 303)
+        page, form = ("invite", {"again": name}) if what == "link" else ("close", {"name": name, "sure": "yes"})
+        assert olga.post(f"/course/gap/organiser/{page}", data=form).status_code in (200, 303)
     assert bob.get("/course/gap/me").headers["location"] == "/course/gap/sign-in"
     assert bob.get("/course/bible/me").status_code == 200
     carol = Browser(several.app)
@@ -266,10 +219,8 @@ def test_an_organiser_ends_sessions_and_links_of_their_board_alone(several, what
 def test_a_session_on_all_boards_is_ended_on_one_or_by_signing_out(several):
     thief, bob = several.signed_in("bob"), Browser(several.app)
     bob.cookies.update(thief.cookies)
-    number = re.search(
-        '/me/end"><input type="hidden" name="number" value="([0-9]+)"', bob.get("/course/gap/me").text
-    )[1]
-    bob.post("/course/gap/me/end", data={"number": number})
+    form = '/me/end"><input type="hidden" name="number" value="([0-9]+)"'
+    bob.post("/course/gap/me/end", data={"number": re.search(form, bob.get("/course/gap/me").text)[1]})
     assert [thief.get(f"/course/{name}/me").status_code for name in ("gap", "bible")] == [303, 200]
     bob.post("/course/gap/sign-out")
     assert [thief.get(f"/course/{name}/me").status_code for name in ("gap", "bible")] == [303, 303]
@@ -293,23 +244,12 @@ def test_a_token_is_for_one_board_and_ends_with_the_account(several):
     assert browser.get("/course/gap/me").headers["location"] == "/course/gap/sign-in"
 
 
-def test_a_team_is_not_on_a_board_the_one_that_its_name_looks_like(several, submission):
-    gap = several.server.boards[1].board()
-    add(gap, str(submission("Tearn 7")), submitter="Tearn 7", now=several.clock())
-    olga = several.signed_in("olga", role="organiser")
-    answer = olga.post("/course/gap/organiser/invite", data={"name": "anna", "team": "Team 7"})
-    assert (answer.status_code, "there is a team `Tearn 7` already" in answer.text) == (403, True)
-    assert olga.post("/course/bible/organiser/invite", data={"name": "anna", "team": "Team 7"}).status_code == 200
-
-
 @pytest.mark.slow
 def test_nothing_of_a_board_is_valid_on_another(several):
     """The number of an upload, the address of its receipt, a receipt's key, and a withdrawal."""
     anna, bob = several.signed_in("anna"), several.signed_in("bob")
-    sent = {
-        name: one.put(f"/course/{name}/{OUT}", GOOD, headers=OWN).json()
-        for name, one in (("gap", anna), ("bible", bob))
-    }
+    boards = {"gap": anna, "bible": bob}
+    sent = {name: one.put(f"/course/{name}/{OUT}", GOOD, headers=OWN).json() for name, one in boards.items()}
     several.work()
     keys = {name: anna.get(f"/course/{name}/receipt-key").text.strip() for name in sent}
     for name, other in (("gap", "bible"), ("bible", "gap")):
@@ -321,10 +261,8 @@ def test_nothing_of_a_board_is_valid_on_another(several):
         with pytest.raises(BadSignatureError):
             verified(sent[name]["receipt"], keys[other])
     (code,) = rows(several.server.boards[1].board(), select(submissions.c.code))[0]
-    for name, reason in (
-        ("gap", "this submission does not belong to your team"),
-        ("bible", "No submission has the code"),
-    ):
+    reasons = {"gap": "this submission does not belong to your team", "bible": "No submission has the code"}
+    for name, reason in reasons.items():
         assert reason in bob.post(f"/course/{name}/me/withdraw", data={"code": code}).text
 
 
@@ -360,11 +298,9 @@ def test_the_worker_serves_the_boards_in_turn(several):
         return several.clock()
 
     assert Worker(several.folder, at_once=1, clock=clock).run(until_idle=True) == 5
-    started = [
-        (row.started, one.path)
-        for one in several.server.boards
-        for row in rows(one.board(), select(submissions.c.started))
-    ]
+    started = []
+    for one in several.server.boards:
+        started += [(row.started, one.path) for row in rows(one.board(), select(submissions.c.started))]
     assert "/course/bible" in [path for _, path in sorted(started)[:2]]
 
 
@@ -384,19 +320,6 @@ def test_a_board_with_accounts_of_its_own(folder, tmp_path):
     browser.post(f"/course/gap/invitation/{secret}")
     answers = [browser.put(f"/course/{name}/{OUT}", GOOD, headers=OWN).status_code for name in ("gap", "bible")]
     assert answers == [201, 401]
-
-
-def test_a_class_is_invited_to_all_boards_of_a_folder(folder, tmp_path, geval, monkeypatch):
-    monkeypatch.setattr("geval_py.cli.board.server.now", Clock())
-    path = tmp_path / "class.csv"
-    path.write_text("name,email\nanna,anna@uni.example\nbob,bob@uni.example\n")
-    status, out, _ = geval("board", "invite", str(folder), "--list", str(path), "--url", SITE)
-    several = Several(folder, tmp_path / "place")
-    link = out.splitlines()[1].rpartition(",")[2].removeprefix("http://board.test")
-    browser = Browser(several.app)
-    assert (status, browser.post(link).headers["location"]) == (0, "/course/")
-    for name in ("gap", "bible"):
-        assert browser.get(f"/course/{name}/api/me").json()["name"] == "anna"
 
 
 @pytest.mark.parametrize("name", ["sign-in", "a b", "static"])

@@ -107,11 +107,3 @@ def test_other_submissions_have_no_score(served):
     assert (state(*bad)["state"], state(*bad)["scores"]) == ("rejected", [])
     waiting = program.put("/upload/out.tsv?test=test-A", BEST).json()["number"]
     assert state(program, waiting)["scores"] == []
-
-
-def test_what_is_left_of_the_quota(served):
-    set_keys(served.board, submissions_a_day=2)
-    sent = send(served, GOOD)
-    assert state(*sent)["quota"] == {"used": 1, "allowed": 2, "day": "2027-01-10", "zone": "UTC"}
-    served.clock.wait(days=1)
-    assert state(*sent)["quota"] == {"used": 0, "allowed": 2, "day": "2027-01-11", "zone": "UTC"}

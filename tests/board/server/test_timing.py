@@ -7,16 +7,14 @@ import cProfile
 import os
 import re
 from collections import Counter
-from dataclasses import asdict
 from datetime import timedelta
 from secrets import token_urlsafe
 
 import pytest
-from samples import NOW, output, words_of
+from samples import NOW, output, words_of, write
 from sqlalchemy import Engine, event
 
-from geval_py.board import submission
-from geval_py.board.intake.child import process
+from geval_py.board.intake import sandbox
 from geval_py.board.people import accounts, secrets, sign_in
 
 OUT = "/upload/out.tsv?test=test-A"
@@ -122,32 +120,15 @@ def calls(function, *arguments):
     return Counter({str(one.code): one.callcount for one in profile.getstats()})
 
 
-def test_scoring_right_guesses_takes_the_same_steps_as_scoring_wrong_ones(challenge, tmp_path):
-    right = "".join(f"{word}:0.9 :0.1\n" for word in words_of("test-A"))
-    wrong = "".join(f"{word[::-1]}:0.9 :0.1\n" for word in words_of("test-A"))
-    work = []
+def test_scoring_right_guesses_takes_the_same_steps_as_scoring_wrong_ones(sqlite_board, tmp_path):
+    settings, work = sqlite_board.settings, []
     # The first one imports modules, and the second one fills the caches that these imports emptied.
-    for name, text in (("first", right), ("second", right), ("right", right), ("wrong", wrong)):
-        place = tmp_path / name
+    for name, step in (("first", 1), ("second", 1), ("right", 1), ("wrong", -1)):
+        lines = "".join(f"{word[::step]}:0.9 :0.1\n" for word in words_of("test-A"))
+        write(tmp_path / name / "test-A" / "out.tsv", lines)
+        place = tmp_path / f"place of {name}"
         place.mkdir()
-        (place / "out.tsv").write_text(text, encoding="utf-8")
-        path = str(place / "out.tsv")
-        file = submission.ReceivedFile(name="test-A/out.tsv", path=path, sha256="0" * 64, bytes=len(text))
-        one = submission.ReceivedOutput(test="test-A", file="test-A/out.tsv", variant="", params={})
-        parcel = submission.Parcel(
-            source="a", digest="0" * 64, name="a", files=(file,), outputs=(one,), details=submission.Details()
-        )
-        arguments = {
-            "parcel": asdict(parcel),
-            "outputs": [["test-A", "test-A/out.tsv", ["PerplexityHashed", "LikelihoodHashed"]]],
-            "challenge": str(challenge),
-            "answers": str(challenge.parent / "answers"),
-            "metric": "PerplexityHashed",
-            "tests": {"test-A": {"documents": ""}},
-            "seed": 1,
-            "limits": {"bytes": 10**6, "seconds": 60},
-        }
-        work.append(calls(process, arguments, str(place)))
+        work.append(calls(sandbox.process_source, str(tmp_path / name), str(place), settings, settings.metrics))
     assert sum(work[2].values()) > 1000
     assert work[2] == work[3]
 

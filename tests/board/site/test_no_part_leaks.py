@@ -9,7 +9,6 @@ import pytest
 from samples import LINES, WORDS, output, words_of, write, write_challenge
 from story import Story, set_clock
 
-from geval_py import evaluate
 from geval_py.board.ranking.parts import public_lines
 
 pytestmark = pytest.mark.no_cover
@@ -25,7 +24,6 @@ SETTINGS = {
 
 @pytest.fixture
 def at(monkeypatch):
-    """What sets the clock of the commands."""
     set_clock(monkeypatch, BEFORE)
     return partial(set_clock, monkeypatch)
 
@@ -139,26 +137,3 @@ def test_a_corrected_private_answer_changes_no_byte_before_the_deadline(tmp_path
     correct(tmp_path, others(private) | others(public))
     story.fine("rescore", tmp_path / "board")
     assert ("final", "csv", "submitter") in names_of_differences(before, published(story))
-
-
-def test_the_score_of_a_part_is_that_of_its_lines_alone(tmp_path, at):
-    """A filter of the input selects them; the board's digits are all that a double has."""
-    story = new_board(tmp_path)
-    out = write_output(tmp_path / "ann", output(TEST, 0.5))
-    story.fine("add", tmp_path / "board", out, "--at", "2027-01-12T12:00:00Z")
-    path = tmp_path / "board/board.yaml"
-    path.write_text(path.read_text(encoding="utf-8").replace("disclosed: 6", "disclosed: 15"), encoding="utf-8")
-    for part, places, moment in zip(("public", "private"), places_of_parts(), (BEFORE, AFTER), strict=True):
-        at(moment)
-        table = json.loads(story.fine("show", tmp_path / "board", "--phase", "final", "--format", "json"))
-        assert (table["part"], len(places)) == (part, {"public": 18, "private": 42}[part])
-        marked = tmp_path / part
-        write(marked / "config.txt", "--metric PerplexityHashed\n")
-        write(marked / TEST / "in.tsv", "".join(f"{'this' if n in places else 'that'}\n" for n in range(LINES)))
-        write(marked / TEST / "expected.tsv", (tmp_path / "answers" / TEST / "expected.tsv").read_text())
-        for metric, shown in (
-            ("PerplexityHashed", table["entries"][0]["score"]),
-            ("LikelihoodHashed", table["entries"][0]["others"]["LikelihoodHashed"]),
-        ):
-            scored = evaluate(marked, TEST, output=out / TEST / "out.tsv", metric=f"{metric}:f<in<1>:this>")
-            assert shown == float(f"{scored.score:.14e}")

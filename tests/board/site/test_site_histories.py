@@ -41,11 +41,10 @@ def page_of(files, name):
 
 def test_each_submitter_has_a_page_with_all_submissions(view, files):
     for name in {one.submitter for one in view.submissions}:
-        codes = [one.code for one in view.submissions if one.submitter == name]
-        listed = re.findall(
-            r'<th scope="row"><a class="code" href="\.\./submissions/(\w+)\.html"', page_of(files, name)
-        )
-        assert listed == codes
+        row = r'<th scope="row"><a class="code" href="\.\./submissions/(\w+)\.html"'
+        assert re.findall(row, page_of(files, name)) == [
+            one.code for one in view.submissions if one.submitter == name
+        ]
     pages = [path for path in files if path.startswith("submitters/")]
     assert len(pages) == len({one.submitter for one in view.submissions})
     assert all(re.fullmatch(r"submitters/[0-9a-f]{12}\.html", path) for path in pages)
@@ -93,84 +92,15 @@ def test_of_many_links_the_first_stand_in_the_table():
     assert set(re.findall(r">(link \d)<", page)) == {f"link {number}" for number in range(MAX_LINKS)}
 
 
-def test_lists_have_the_best_score_of_each_submission(view, files):
-    _, *rows = re.findall(r"<tr><th.*?</tr>", files["submissions.html"])
-    assert len(rows) == len(view.submissions)
-    for one, row in zip(view.submissions, rows, strict=True):
-        shown = re.findall(r'<td class="number">([^<]*)</td>', row)
-        values = [output.figures["PerplexityHashed"].value for output in one.outputs if one.is_ranked]
-        assert shown == [site_views.written(value) for value in values] or (shown == ["–", "–"] and not values)
-
-
-def two_phases():
-    """A board whose first phase shows two digits, with a baseline in it, and whose second one four."""
-    view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
-    late = START + timedelta(days=150)
-    sent = [
-        site_views.rounded(one, 2) if number < 20 else replace(one, arrived=late + timedelta(hours=number))
-        for number, one in enumerate(reversed(view.submissions))
-    ]
-    sent = [replace(one, phase=view.settings.phase_of(one.arrived)) for one in sent]
-    standings = {
-        (test, phase): site_views.standings_of(sent, test, phase=phase, digits=digits, among=among)
-        for test in ("test-A", "dev-0")
-        for phase, digits, among in (
-            ("main", 2, lambda one: one.arrived < late),
-            ("post-deadline", 4, lambda one: one.arrived >= late),
-        )
-    }
-    return replace(view, submissions=tuple(reversed(sent)), standings=standings)
-
-
-def test_each_figure_has_the_digits_of_its_own_phase():
-    view = two_phases()
-    files = made(view)
-    assert "Baselines: unigram baseline 330." in Reader(files["progress.test-A.html"]).words
-    early = {one.code for one in view.submissions if view.settings.phase_of(one.arrived) == "main"}
-    for name in ("compare.test-A.html", "submissions.html", "progress.test-A.html"):
-        shown = {False: set(), True: set()}
-        for row in re.findall(r"(?s)<tr[ >].*?</tr>", files[name]):
-            for code in re.findall(r"submissions/(\w+)\.html", row):
-                shown[code in early] |= set(re.findall(r">(\d\d\d(?:\.\d)?)<", row))
-        assert {figure[2:] for figure in shown[True]} == {"0"}, name
-        assert any("." in figure for figure in shown[False]), name
-
-
-def test_a_phase_that_hides_its_scores_does_not_hide_those_of_another():
-    view = two_phases()
-    hidden = {
-        key: site_views.standings_of([], key[0], phase=key[1], digits=0) if key[1] == "post-deadline" else of
-        for key, of in view.standings.items()
-    }
-    early = tuple(
-        one if view.settings.phase_of(one.arrived) == "main" else replace(one, outputs=()) for one in view.submissions
-    )
-    of = replace(view, standings=hidden, submissions=early, phase="post-deadline")
-    entries = of.standings["test-A", "main"].entries
-    hidden["test-A", "post-deadline"] = replace(hidden["test-A", "post-deadline"], entries=entries[:1])
-    files = made(of)
-    for name in ("progress", "parameters"):
-        text = files[f"{name}.test-A.html"]
-        assert '<svg class="chart' in text, name
-    assert "data-code" in files["compare.test-A.html"]
-
-
 def with_scores(scores, hours):
     """Submissions with these scores, the latest first, of which each came some hours after the one before."""
     found = site_views.submissions_of(len(scores), len(scores))
-    sent = [
-        replace(
-            one,
-            arrived=START + timedelta(hours=hours * number),
-            baseline=False,
-            withdrawn=None,
-            state="scored",
-            outputs=(replace(one.outputs[0], figures={"PerplexityHashed": Figures(value=score)}),),
-        )
-        for number, (one, score) in enumerate(zip(found, scores, strict=True))
-        if one.outputs
-    ]
-    return tuple(reversed(sent)), site_views.standings_of([], "test-A")
+    sent = []
+    for number, (one, score) in enumerate(zip(found, scores, strict=True)):
+        outputs = [replace(output, figures={"PerplexityHashed": Figures(value=score)}) for output in one.outputs[:1]]
+        moment = START + timedelta(hours=hours * number)
+        sent[:0] = [replace(one, arrived=moment, baseline=False, outputs=tuple(outputs))] if outputs else []
+    return tuple(sent), site_views.standings_of([], "test-A")
 
 
 def test_entries_of_one_moment_are_one_record_without_a_chart():

@@ -7,7 +7,6 @@ import site_views
 from rows import settings
 from site_views import Reader, html_of, made
 
-from geval_py.board.ranking import leaderboard
 from geval_py.board.settings import Phase
 from geval_py.board.site.rendering import span
 from geval_py.errors import ConfigError
@@ -66,13 +65,6 @@ def test_a_deadline_stands_as_a_moment_and_the_time_left_is_for_a_script():
         places = [one["data-until"] for tag, one in page.tags if tag == "span" and "data-until" in one]
         assert places[0] == "2026-12-31T23:00:00Z"
         assert " left" not in page.words
-
-
-def test_pages_and_shell_have_one_word_for_groups():
-    standings = site_views.view().standings["test-A", ""]
-    assert "group" in {column.heading for column in leaderboard.shown_columns(standings)}
-    for path, text in html_of(made(site_views.view())).items():
-        assert "cluster" not in Reader(text).words.lower(), path
 
 
 @pytest.mark.parametrize(("low", "high", "digits", "text"), [
