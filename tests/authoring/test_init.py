@@ -4,14 +4,15 @@ import os
 import re
 
 import pytest
+from raising import refused
 
 from geval_py import Challenge, UsageError
-from geval_py.authoring.init import init_challenge, readme, samples
+from geval_py.authoring.init import init_challenge
 from geval_py.authoring.validate import validate_challenge
 from geval_py.errors import ExistingFileError
 from geval_py.evaluation import evaluate_all
 from geval_py.reading.config import Task, config_task, words_of
-from geval_py.scoring.evaluate import find_metric, select_schemes
+from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.registry import METRICS
 
 FILES = [
@@ -121,12 +122,6 @@ def test_readme(challenge):
     assert Challenge.open(challenge).title == "Guess the missing word"
 
 
-def test_readme_of_exact_words():
-    (scheme,) = select_schemes(Task(metrics=("Perplexity",)))
-    assert "Words are compared as they are." in readme(samples()[""], scheme, "test-A")
-    assert "hashed" not in readme(samples()["LogLoss"], scheme, "test-A")
-
-
 OF_WORD_GAPS = {
     *(name for name, of in METRICS.items() if of.is_of_words or (of.has_entries and of.answers == "one")),
     "LikelihoodHashed20",
@@ -153,9 +148,6 @@ def test_what_is_written_is_valid_and_can_be_scored(metric, challenge):
         assert evaluation.scores[0].metric.name == metric
 
 
-# What is there stays
-
-
 @pytest.mark.parametrize("there", FILES)
 def test_a_file_that_is_there_stops_it(there, challenge):
     """GEval 1.42.2: ``File already there: `C/README.md` ``; it keeps what it wrote before, we write nothing."""
@@ -174,19 +166,6 @@ def test_all_files_that_are_there_are_named(challenge):
         init(challenge, "LogLoss")
     names = [f"`{challenge}/{name}`" for name in FILES]
     assert str(caught.value) == f"File already there: {names[0]}\n  and {', '.join(names[1:])}"
-
-
-def test_folders_that_are_there_are_fine(challenge):
-    (challenge / "train").mkdir(parents=True)
-    (challenge / "other").touch()
-    init(challenge, "LogLossHashed")
-    assert files_in(challenge) == sorted([*FILES, "other"])
-
-
-def test_the_parent_has_to_be_there(challenge):
-    with pytest.raises(UsageError) as caught:
-        init(challenge / "inner", "LogLossHashed")
-    assert str(caught.value) == f"Cannot write `{challenge}/inner`: No such file or directory"
 
 
 REFUSED = {
@@ -221,7 +200,6 @@ def test_what_cannot_be_written_leaves_nothing(challenge, monkeypatch):
         made(path, *mode)
 
     monkeypatch.setattr(os, "mkdir", fail)
-    with pytest.raises(UsageError) as caught:
+    with refused(f"Cannot write `{challenge}/dev-0`: No space left on device"):
         init(challenge, "LogLossHashed")
-    assert str(caught.value) == f"Cannot write `{challenge}/dev-0`: No space left on device"
     assert not challenge.exists()

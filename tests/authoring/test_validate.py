@@ -228,18 +228,6 @@ def test_faults_of_answers_in_other_formats(challenge):
     ]
 
 
-def test_data_files_may_be_links(challenge):
-    (challenge / "dev-0/in.tsv").rename(challenge / "elsewhere")
-    (challenge / "dev-0/in.tsv").symlink_to(challenge / "elsewhere")
-    assert faults() == []
-
-
-def test_other_folders_are_no_test_sets(challenge):
-    for name in ("dev0", "testing", "other"):
-        (challenge / name).mkdir()
-    assert faults() == []
-
-
 def test_metrics_of_the_command_line_count_too(challenge):
     assert faults(metrics=("Accuracy",)) == []
     assert faults(alt_metrics=("LogLossHashed:P<2>",)) == ["No metric has priority 1"]

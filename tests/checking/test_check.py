@@ -12,24 +12,15 @@ from pathlib import Path
 
 import pytest
 from backports import zstd
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from profiles import examples
 
 from geval_py.checking.check import check_output
 from geval_py.checking.fixes import DIFF_LINES, fix_file
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
 from geval_py.checking.targets import Target, find_targets, with_options
-from geval_py.errors import GevalError
-from geval_py.reading.config import Task
 from geval_py.reading.files import File
-from geval_py.reading.splits import locate
-from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 ROOT = Path(__file__).parent.parent.parent
 ALL = [rule.code for rule in RULES]
-BAD = json.loads((Path(__file__).parent.parent / "data/bad-lines.json").read_text())
-RAW = {"invalid utf-8", "nul byte", "utf-16", "truncated gzip", "gzip named tsv"}
 
 
 @pytest.fixture
@@ -265,52 +256,6 @@ def test_the_line_where_the_number_is_wrong(output, line, check):
     """Too few lines: the last that is there, since the next is not in the file. Too many: the first of those."""
     (problem,) = check(output, b"the\nof\nother\n").values()
     assert problem.places[0].line == line
-
-
-@pytest.mark.parametrize("row", BAD, ids=lambda row: repr(row["name"]))
-def test_what_geval_refuses_has_an_error_and_nothing_else(row, check):
-    """GEval 1.42.2, --metric LogLossHashed: each malformed output gets an E rule on its line, the others none."""
-    problems = check(row["out"].encode("latin-1" if row["name"] in RAW else "utf-8"), row["expected"].encode())
-    errors = [problem for code, problem in problems.items() if code.startswith("E")]
-    stricter = row["name"] in {"truncated gzip", "ka:1e400 :0.1"}
-    assert bool(errors) == (row["status"] != 0 or stricter)
-    if row["stderr"].startswith("geval: Line "):
-        line = int(row["stderr"].split()[2].rstrip(":"))
-        assert line in {place.line for problem in errors for place in problem.places}
-
-
-BASE = ["the:0.5 of:0.25 :0.25", "a:-1.5 :-2", ":1", "x:0.1 y:0.2 z:0.3"]
-PIECE = st.sampled_from(
-    [" ", ":", ",", "0", "5", ".", "-", "e", "a", "\t", "\n", "\r", "\0", "\xa0", "1e999", "é", ""]
-)
-
-
-@settings(deadline=None, max_examples=examples(300))
-@given(st.lists(st.tuples(st.integers(0, 80), st.integers(0, 3), PIECE), max_size=4))
-def test_a_mutated_output_is_scored_or_has_an_error_where_geval_names_it(tmp_path_factory, edits):
-    """Never neither, never both."""
-    text = "".join(line + "\n" for line in BASE)
-    for position, length, piece in edits:
-        text = text[:position] + piece + text[position + length :]
-    folder = tmp_path_factory.mktemp("mutant")
-    (folder / "out.tsv").write_bytes(text.encode())
-    (folder / "expected.tsv").write_bytes(b"the\na\nb\nz\n")
-    files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))
-    options = Task(**files, metrics=("LogLossHashed",))
-    split = locate(options)
-    target = Target(split.outputs[0].file, str(folder), expected=split.expected)
-    with_options(target)
-    problems = check_output(target, ALL, max_places=0)
-    errors = [problem for problem in problems if problem.rule.severity == "error"]
-    try:
-        evaluate_output(split, split.outputs[0], select_schemes(options), frozenset())
-    except GevalError as error:
-        assert errors
-        line = getattr(error, "line", None)
-        if line is not None and errors[0].rule.code not in {"E105", "E106"}:
-            assert line in {place.line for problem in errors for place in problem.places}
-    else:
-        assert not errors
 
 
 @pytest.fixture

@@ -53,8 +53,6 @@ def found(*words, **options):
     ]
 
 
-# A challenge that is none
-
 with pytest.raises(ValueError, match="null") as caught:
     os.scandir("a\0b")
 NULL = str(caught.value)  # in the words of this version of Python
@@ -96,8 +94,6 @@ def test_a_test_set_that_the_challenge_has_not(folder, geval):
         "geval: `real` has no test set `dve-0`\n  there are test-A, dev-0\n",
     )
 
-
-# The test set that is meant
 
 COUNTED = {  # words, what is said of the number of lines
     "named": (["pred.tsv", "--challenge", "real", "-t", "test-A"], "the output has 7 lines for 3 items"),
@@ -210,8 +206,6 @@ def test_a_test_set_without_an_output(folder, geval):
     assert "\n    No file with the test results: `real/nothing`" in geval("check", "real/nothing")[1]
 
 
-# Outputs by their names
-
 BIGRAM = "out-model=bigram.tsv"
 NO_FILE, HOLDS = "No file with the test results:", f"`dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"
 NAMED = {  # paths, options, found
@@ -254,10 +248,6 @@ def test_outputs_by_their_names(paths, options, targets, folder, monkeypatch):
     assert found(*paths, **options) == targets
 
 
-def test_a_name_in_a_challenge_elsewhere(folder):
-    assert found("bigram", challenge="real", tests=["test-A"]) == [f"real/test-A/{BIGRAM} real/test-A/in.tsv"]
-
-
 def test_one_output_of_several_test_sets(folder, geval):
     want = "geval: `pred.tsv` cannot be for 2 test sets (dev-0, test-A): choose one\n"
     assert geval("check", "pred.tsv", "--challenge", "real", "-t", "dev-0", "-t", "test-A") == (2, "", want)
@@ -269,8 +259,6 @@ def test_one_output_of_several_test_sets(folder, geval):
     with pytest.raises(UsageError, match=f"`real/dev-0/{BIGRAM}` cannot be for 2 test sets"):
         found("real/dev-0", tests=["dev-0", "test-A"])
 
-
-# Other formats
 
 MISNAMED = {
     "out.xml": "; out.xml is not scored; an output ends in .tsv, .jsonl, .json, .parquet or .csv",
@@ -342,9 +330,6 @@ def test_a_description_without_the_packages_of_a_board(folder, geval, monkeypatc
     assert f"geval: note: single: {note}\n" in err
 
 
-# Metrics in the place of the challenge's
-
-
 def test_the_metrics_of_the_command_line(folder, geval):
     (folder / "real/config.txt").write_text("--metric LogLossHashed")
     (folder / "real/dev-0" / BIGRAM).write_text("1.5\nthe\n")
@@ -361,14 +346,6 @@ def test_the_metrics_of_the_command_line(folder, geval):
         "",
         "geval: Unknown or broken metric definition: LogLoss8\n  did you mean LogLoss?\n",
     )
-
-
-def test_metrics_where_the_challenge_names_none(folder, geval):
-    assert "is not there" in geval("check", "real/dev-0", "-t", "dev-0")[2]
-    assert geval("check", "real/dev-0", "-t", "dev-0", "-m", "LogLossHashed") == (0, "no problems in 1 file\n", "")
-
-
-# Standard input
 
 
 AS_OTHERS = "the number of lines is that of dev-0, train: is this its output?"
@@ -391,25 +368,10 @@ def test_standard_input(words, status, problems, reason, folder, geval, monkeypa
     assert (got, [problem["summary"] for problem in document["problems"]]) == (status, problems)
 
 
-def test_standard_input_in_text(folder, geval, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a:0,5\n")))
-    status, out, err = geval("check", "-")
-    assert status == 1
-    assert "\n    -:1:3: `0,5` is not a number" in out
-    assert err == (
-        "geval: note: the rules of word gaps apply, since `config.txt` is not there; for another task, add --metric NAME "
-        "or --challenge DIR\n"
-    )
-    reason = "there is no in.tsv and no expected.tsv in `.`"
-    assert f"\n  W108 lines-not-counted (warning)\n    the number of lines is not checked: {reason}\n" in out
-
-
 def test_standard_input_twice(folder, geval):
     want = "geval: standard input (-) can be read only once: give one output as -\n"
     assert geval("check", "-", "-") == (2, "", want)
 
-
-# Folders that may not be read
 
 CODE = f"""\
 import contextlib, difflib, glob, io, os, sys

@@ -1,7 +1,6 @@
 """Where the loss comes from: outcomes, parts, bins and the lines to look at."""
 
-import math
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,24 +10,15 @@ from hypothesis import strategies as st
 from geval_py.explaining import losses as losses_module
 from geval_py.explaining.losses import (
     CONTEXT,
-    FREQUENCIES,
-    LENGTHS,
     MAX_GROUPS,
     Outcome,
-    Outcomes,
     bins_of,
     example_of,
-    group_by_range,
     group_by_text,
     in_context,
-    outcome_shares,
     outcomes_of,
-    worst_and_best,
 )
 from geval_py.reading.items import ScoredItem
-from geval_py.scoring.metrics.exact import miss
-
-LOSSES = st.lists(st.floats(0, 60) | st.just(math.inf), min_size=1, max_size=60)
 
 
 @pytest.mark.parametrize(
@@ -55,24 +45,6 @@ def test_an_example_shows_the_likeliest_words():
     assert example.guesses == (("b", 0.2), ("f", 0.1), ("e", 0.1), ("d", 0.1), ("a", 0.1))
     assert (example.about, example.before, example.after) == (("1901",), "in the", "of may")
     assert (example.listed, example.rest) == (0.2, pytest.approx(0.35))
-
-
-@pytest.mark.parametrize("expected", ["a", "b", "c", "d"])
-@pytest.mark.parametrize("words", [list(words) for n in (1, 2, 3) for words in permutations("abc", n)], ids="".join)
-def test_the_first_guess_is_right_where_accuracy_says_so(words, expected):
-    line = " ".join([*(f"{word}:0.2" for word in words), ":0.2"])
-    (code,) = outcomes_of([ScoredItem("", expected, line)]).codes
-    assert (code == Outcome.RIGHT) == (not miss(line, expected))
-
-
-@given(LOSSES, st.data())
-def test_shares_are_of_all_lines_and_of_the_finite_loss(losses, data):
-    codes = data.draw(st.lists(st.integers(0, 3), min_size=len(losses), max_size=len(losses)))
-    shares = outcome_shares(np.array(losses), np.array(codes, np.int64))
-    assert sum(share.lines for share in shares) == len(losses)
-    assert sum(share.share_of_lines for share in shares) == pytest.approx(1)
-    finite = [loss for loss in losses if math.isfinite(loss)]
-    assert sum(share.share_of_loss for share in shares) == pytest.approx(1 if sum(finite) else 0)
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30), st.data())
@@ -107,14 +79,6 @@ def labels(grouping):
     return [grouping.labels[code] for code in np.unique(grouping.codes)]
 
 
-def test_labels_of_lengths_and_frequencies():
-    lengths = (1, 7, 8, 9, 12, 13, 40)
-    assert labels(group_by_range(lengths, LENGTHS)) == ["1", "7", "8–9", "10–12", "13 or more"]
-    counts = (0, 1, 9, 10, 250_000)
-    frequencies = ["never", "once", "2–9", "10–99", "100,000 or more"]
-    assert labels(group_by_range(counts, FREQUENCIES)) == frequencies
-
-
 @given(st.lists(st.floats(-1e6, 1e6).map(str), min_size=1, max_size=200))
 def test_groups_of_numbers_never_part_equal_values(texts):
     grouping = group_by_text(texts)
@@ -144,19 +108,6 @@ def test_how_a_column_groups_lines(texts, kind, names):
 @pytest.mark.parametrize("texts", [["same"] * 30, [f"id-{n}" for n in range(30)]], ids=["constant", "identity"])
 def test_what_groups_nothing(texts):
     assert group_by_text(texts) is None
-
-
-@given(LOSSES, st.data())
-def test_the_worst_and_the_best(losses, data):
-    losses = losses * data.draw(st.sampled_from([1, 20]))
-    none = np.zeros(len(losses))
-    of = Outcomes(codes=none.astype(np.int64), confidences=none, word_masses=none)
-    chosen = worst_and_best(np.array(losses), of).tolist()
-    assert len(chosen) == len(set(chosen)) == min(len(losses), 400)
-    assert [losses[n] for n in chosen] == [
-        *sorted(losses, reverse=True)[:300],
-        *sorted(losses, reverse=True)[300:][-100:],
-    ]
 
 
 @pytest.mark.parametrize(

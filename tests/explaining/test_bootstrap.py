@@ -1,26 +1,19 @@
 """The bootstrap: intervals of scores, and what `--bootstrap` shows."""
 
 import math
-from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from raising import refused
 from resampled import bootstrap_scores, column, interval
 
-from geval_py import UsageError, evaluate
+from geval_py import evaluate
 from geval_py.explaining import statistics as engine
 from geval_py.explaining.significance import Interval
-from geval_py.explaining.statistics import bootstrap_weights, sample_of
+from geval_py.explaining.statistics import bootstrap_weights
 from geval_py.scoring.metrics.registry import METRICS
 
-PROPERTY = settings(deadline=None, derandomize=True)
-LOSSES = st.lists(st.floats(0, 50) | st.just(math.inf), min_size=1, max_size=20)
 NAMES = ["LogLossHashed", "LikelihoodHashed", "PerplexityHashed", "CrossEntropyHashed", "Accuracy"]
-
-
-# The cut
 
 
 @pytest.mark.parametrize(
@@ -46,9 +39,6 @@ def test_an_interval_is_its_ends(low, high, middle, half):
     assert shown.to_dict() == {"low": low, "high": high, "confidence": 0.95, "samples": 10, "seed": 0}
 
 
-# Resamples
-
-
 @pytest.mark.parametrize("block_bytes", [1, 1 << 22])
 @pytest.mark.parametrize(("lines", "samples"), [(1, 1), (7, 3), (300, 41)])
 def test_weights(lines, samples, block_bytes, monkeypatch):
@@ -60,31 +50,6 @@ def test_weights(lines, samples, block_bytes, monkeypatch):
     assert (drawn == whole).all()
     assert (drawn.sum(axis=1) == lines).all()
     assert (drawn == np.floor(drawn)).all()
-
-
-@PROPERTY
-@given(st.integers(1, 12), st.integers(1, 3), st.integers(0, 2**32), st.data())
-def test_totals_are_sums(lines, systems, seed, data):
-    """A sum over the lines of a resample; inf with an infinite loss, never NaN."""
-    losses = np.array(
-        data.draw(
-            st.lists(
-                st.lists(st.floats(0, 50) | st.just(math.inf), min_size=systems, max_size=systems),
-                min_size=lines,
-                max_size=lines,
-            )
-        )
-    )
-    columns = [column(losses[:, n]) for n in range(systems)]
-    (weights,) = bootstrap_weights(lines, 4, seed)
-    totals = sample_of(METRICS["LogLossHashed"], columns).totals([weights])
-    for sample, system in product(range(4), range(systems)):
-        drawn = [line for line in range(lines) for _ in range(int(weights[sample, line]))]
-        assert totals.counts[sample] == len(drawn)
-        assert totals.sums[0, sample, system] == pytest.approx(sum(losses[line, system] for line in drawn), abs=1e-9)
-
-
-# Scores of resamples
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -140,12 +105,8 @@ def test_a_seed_of_0_is_a_seed():
     ],
 )  # fmt: skip
 def test_what_is_refused(samples, seed, message):
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         interval(METRICS["LogLossHashed"], column([1.0]), samples=samples, seed=seed)
-    assert str(caught.value) == message
-
-
-# From outside
 
 
 @pytest.fixture
@@ -184,8 +145,3 @@ FEW = (
 )  # fmt: skip
 def test_a_number(words, printed, challenge, geval):
     assert geval("-t", "dev-0", *words.split()) == (0, printed, FEW)
-
-
-def test_config_txt_may_ask_for_it(challenge, geval):
-    (challenge / "config.txt").write_text("--metric Accuracy --bootstrap 100")
-    assert "±" in geval("-t", "dev-0")[1]

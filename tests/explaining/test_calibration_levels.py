@@ -98,11 +98,3 @@ def test_an_output_that_is_too_sure_is_found_out():
     assert outside(result) == list(PARTS)
     assert SENTENCE in list(result.sentences())
     assert SENTENCE not in list(calibration(evaluation, documents=False).sentences())
-
-
-def test_documents_of_one_line_change_nothing():
-    outputs, answers, _ = drawn(np.random.default_rng(3), [1] * 60, 0.0)
-    evaluation = score(outputs, answers, metric="PerplexityHashed")
-    by_document, by_line = (calibration(evaluation, documents=by) for by in (range(60), False))
-    assert [getattr(by_document, part) for part in PARTS] == [getattr(by_line, part) for part in PARTS]
-    assert by_document.documents is None

@@ -1,7 +1,6 @@
 """Intervals and tests by document: against formulas written out, and what the command says."""
 
 import gzip
-import json
 import math
 from array import array
 
@@ -10,9 +9,10 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import refused
 from resampled import column, interval
 
-from geval_py import UsageError, compare, evaluate
+from geval_py import compare, evaluate
 from geval_py.explaining.calibration import calibration
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.significance import beta_cdf, expanded_tail, t_quantile, t_tails
@@ -42,9 +42,6 @@ def grouped(draw):
     return losses, [0, 1, *labels]
 
 
-# Distributions
-
-
 @PROPERTY
 @given(st.floats(0.2, 1e5), st.floats(0.2, 1e5), st.floats(0, 1))
 def test_the_beta_distribution(a, b, x):
@@ -66,9 +63,6 @@ def test_the_expanded_tail(units):
         scipy.stats.norm.cdf(-math.sqrt(units / (units - 1)) * t), rel=1e-4, abs=1e-12
     )
     assert expanded_tail(1) == 0
-
-
-# Intervals
 
 
 def by_matrices(losses, labels):
@@ -144,14 +138,6 @@ def test_a_metric_of_sums_by_documents():
     assert (got.low, got.high) == pytest.approx((whole - half, whole + half), rel=1e-6)
 
 
-def test_a_share_stays_one():
-    got = interval(ACCURACY, column([0.0, 0.0, 1.0]), documents=documents("aab"))
-    assert 0.0 <= got.low < got.high <= 1.0
-
-
-# Tests
-
-
 @pytest.mark.parametrize("metric", [LOG_LOSS, METRICS["Accuracy"]], ids=["losses", "scores"])
 def test_pairs_are_compared_by_a_t_test_of_documents(metric):
     """With documents of one size, its statistic is that of their means; no sample and no seed decides."""
@@ -163,9 +149,6 @@ def test_pairs_are_compared_by_a_t_test_of_documents(metric):
     expected = pytest.approx(scipy.stats.ttest_1samp(means, 0).pvalue)
     tests = [pair_tests(Estimator(sample, samples=9, seed=seed), [(0, 1)])[0, 1] for seed in (1, 2)]
     assert [test.p_value for test in tests] == [expected, expected]
-
-
-# From outside
 
 
 @pytest.fixture
@@ -191,9 +174,6 @@ def run(geval):
     return lambda *words: geval(*words, "-t", "dev-0")
 
 
-BY_LINE = "geval: note: use --documents FileId for an interval by document: this one is by line\n"
-
-
 def test_the_interval_of_an_evaluation(challenge):
     result = evaluate(challenge, "dev-0", output="one")
     labels = [line.split("\t")[0] for line in (challenge / "dev-0/in.tsv").read_text().splitlines()]
@@ -201,32 +181,6 @@ def test_the_interval_of_an_evaluation(challenge):
     assert result.interval(documents="FileId") == result.interval(documents=1) == want
     assert result.interval(documents="Text") == result.interval(documents=False)
     assert result.interval() == want  # it finds the column
-
-
-def test_bootstrap(challenge, run):
-    status, out, err = run("-B", "100", "-o", "out-one.tsv", "--documents", "FileId", "--format", "json")
-    shown = json.loads(out)["outputs"][0]["metrics"][0]["interval"]
-    want = evaluate(challenge, "dev-0", output="one").interval(documents="FileId").to_dict()
-    assert (status, shown, err) == (0, want, "")
-    assert want["documents"] == 12
-    status, plain, err = run("-B", "100", "-o", "out-one.tsv")
-    assert (status, err) == (0, BY_LINE)
-    assert "±" in plain
-
-
-def test_compare(challenge, run):
-    status, out, err = run("compare", "--documents", "1", "--samples", "1000")
-    assert (status, err) == (0, "")
-    assert "\nIntervals and tests are computed by document: 12 documents, named by the column FileId.\n" in out
-    pair = [evaluate(challenge, "dev-0", output=name) for name in ("one", "two")]
-    result = compare(pair, documents="FileId", samples=1000)
-    assert (result.documents, result.compared_documents) == ("FileId", 12)
-    assert result.systems[0].interval == pair[0].interval(documents="FileId")
-    assert result.systems[1].effect_interval.documents == 12
-    status, unasked, err = run("compare", "--samples", "1000")
-    assert (unasked, err) == (out, "")
-    status, by_line, err = run("compare", "--samples", "1000", "--no-documents")
-    assert (status, err, "by document" in by_line) == (0, "", False)
 
 
 def test_documents_and_none_of_them(challenge, run):
@@ -294,9 +248,8 @@ def test_one_document(challenge, run):
     )
     for words in (["-B", "100"], ["-w", "-o", "one"], ["compare"]):
         assert run(*words, "--documents", "Same") == (2, "", f"geval: {message}\n")
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         evaluate(challenge, "dev-0", output="one").interval(documents="Same")
-    assert str(caught.value) == message
 
 
 WRONG = {

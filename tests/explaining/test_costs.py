@@ -1,7 +1,6 @@
 """What features cost, and how many documents they are on: against formulas written out."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resampled import worst_features
 
-from geval_py import evaluate
 from geval_py.reading.features import FeatureKinds
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -77,38 +75,3 @@ def test_documents():
 
 
 # From outside
-
-
-@pytest.fixture
-def challenge(tmp_path, monkeypatch):
-    (tmp_path / "config.txt").write_text("--metric PerplexityHashed --in-header in-header.tsv\n")
-    (tmp_path / "in-header.tsv").write_text("FileId\tText\n")
-    (tmp_path / "dev-0").mkdir()
-    (tmp_path / "dev-0/in.tsv").write_text("".join(f"f{n // 10}\tt{n % 3}\n" for n in range(60)))
-    (tmp_path / "dev-0/expected.tsv").write_text("".join(f"{'hard' if n % 4 == 0 else 'easy'}\n" for n in range(60)))
-    (tmp_path / "dev-0/out.tsv").write_text("".join(f"easy:0.{5 + n % 3} :0.{5 - n % 3}\n" for n in range(60)))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def run(geval):
-    return partial(geval, "-t", "dev-0", "-w")
-
-
-def test_documents_on_the_command_line(challenge, run):
-    status, plain, err = run("--documents", "FileId")
-    assert [row.rsplit("\t", 1)[0] for row in plain.splitlines()] == run()[1].splitlines()
-    assert (status, err) == (0, "")
-    _, out, _ = run("--documents", "FileId", "--format", "csv")
-    head, first, *_ = out.splitlines()
-    assert head.endswith(",gain,gain_low,gain_high,documents")
-    assert first.startswith("exp:hard,15,")
-    assert first.endswith(",6")
-    frame = evaluate(challenge, "dev-0").worst_features(documents=1)
-    assert frame.set_index("feature")["documents"]["in<FileId>:f3"] == 1
-
-
-def test_accuracy_has_no_perplexity(challenge):
-    frame = evaluate(challenge, "dev-0", metric="Accuracy").worst_features()
-    assert list(frame.columns) == ["feature", "count", "score", "p", "q"]

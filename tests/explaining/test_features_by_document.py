@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 from resampled import worst_features
 
-from geval_py import evaluate, score
+from geval_py import score
 from geval_py.cli import main
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.significance import benjamini_hochberg
@@ -164,13 +164,3 @@ def test_pairs_have_no_q_by_document():
     assert np.isnan([found.columns["q"][pair], found.columns["documents"][pair]]).all()
     assert found.columns["gain_low"][pair] > 0
     assert not math.isnan(found.columns["q"][places["in<1>:bad"]])
-
-
-def test_of_a_number(challenge):
-    lines = (challenge / "dev-0/in.tsv").read_text().splitlines()
-    (challenge / "in-header.tsv").write_text("FileId\tText\tNumber\n")
-    (challenge / "dev-0/in.tsv").write_text("".join(f"{line}\t{n % 20}\n" for n, line in enumerate(lines)))
-    found = evaluate(challenge, "dev-0").worst_features(min_frequency=10, numerical_features=True)
-    number = found[found["feature"].str.startswith("in<Number>:=")]
-    assert number["documents"].tolist() == [12]
-    assert 0 < number["q"].item() <= 1

@@ -38,17 +38,6 @@ def test_groups_that_do_not_differ(setting):
     assert false / TRIALS < 0.05 + 3 * (0.05 * 0.95 / TRIALS) ** 0.5
 
 
-@pytest.mark.parametrize(("documents", "power"), [(None, 0.9), (40, 0.9)])
-def test_a_group_that_differs(documents, power):
-    rng, hits = np.random.default_rng(2), 0
-    for _ in range(50):
-        codes = rng.integers(4, size=400)
-        of_line = None if documents is None else rng.integers(documents, size=400)
-        values = rng.lognormal(0, 1, 400) * np.where(codes == 0, 2.5, 1)
-        hits += group_q_values(values, Grouping("value", codes, tuple("abcd")), of_line)[0] < 0.05
-    assert hits / 50 >= power
-
-
 def test_groups_without_values():
     grouping = Grouping("value", np.array([0, 0, 1]), ("a", "b", "c"))
     assert np.isnan(group_q_values(np.full(3, np.nan), grouping)).all()

@@ -68,9 +68,6 @@ def sample(metric, matches, words):
     return sample_of(metric, list(map(statistics, matches, words)))
 
 
-# Differences
-
-
 @each_metric
 def test_a_difference_is_tested_by_pseudo_values(metric, sign, offset):
     """The jackknife's, whose mean difference has Student's distribution where it is not skewed."""
@@ -88,24 +85,6 @@ def test_a_difference_is_tested_by_pseudo_values(metric, sign, offset):
     assert change.p_value == pytest.approx(
         2 * scipy.stats.t.sf(abs(change.change) / change.spread.deviation, 59), abs=0.01
     )
-
-
-@each_metric
-def test_the_p_value_is_near_that_of_approximate_randomisation(metric, sign, offset):
-    """Both statistics of a line change places."""
-    matches, words = draw()
-    difference = abs(np.diff(matches.sum(axis=1) / words.sum(axis=1))[0])
-    far, rng = 0, np.random.default_rng(SEED)
-    for swap in rng.random((4000, LINES)) < 0.5:
-        one = np.where(swap, matches[1], matches[0]).sum() / np.where(swap, words[1], words[0]).sum()
-        two = np.where(swap, matches[0], matches[1]).sum() / np.where(swap, words[0], words[1]).sum()
-        far += abs(one - two) >= difference - 1e-12
-    tests = pair_tests(Estimator(sample(metric, matches, words), samples=1, seed=SEED), [(0, 1), (1, 0)])
-    assert tests[0, 1].p_value == pytest.approx(tests[1, 0].p_value)
-    assert tests[0, 1].p_value == pytest.approx(far / 4000, abs=0.04)
-
-
-# Lines
 
 
 @each_metric

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from profiles import examples
+from raising import refused
 from scipy import optimize
 
 from geval_py import MalformedLineError, UsageError, check, evaluate, improve, score
-from geval_py.errors import ExistingFileError, LineCountError, UnreadableFileError
+from geval_py.errors import ExistingFileError, UnreadableFileError
 from geval_py.explaining.derived import mixed_output
 from geval_py.explaining.mixing import best_weights
 from geval_py.reading.outputs import output_at
@@ -41,9 +42,6 @@ def write(folder, outputs, expected, train=(), bits=10):
     for name, texts in files.items():
         (folder / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     return [evaluate(folder, "dev-0", output=f"out-{n}.tsv") for n in range(len(outputs))]
-
-
-# The weights
 
 
 def test_gazette(gazette):
@@ -143,8 +141,6 @@ def test_the_output_to_compare_with_is_chosen_outside_each_fold(tmp_path):
     mixture = improve(write(tmp_path, [first, second], answers), documents=[n % 2 for n in range(100)], words=0)
     assert mixture.score == pytest.approx(1 / 0.1, rel=0.01)  # on all lines, both have 1 / sqrt(0.1 * 0.5)
 
-
-# What is written
 
 ENTRIES = st.lists(
     st.tuples(st.sampled_from(["the", "of", "cat", "ka:lo", "ą", ""]), st.floats(0.0, 1.0)), min_size=1, max_size=5
@@ -249,21 +245,8 @@ def test_what_is_written(tmp_path, gazette):
     with pytest.raises(ExistingFileError):
         mixture.apply(paths, folder=tmp_path / "other")
     assert mixture.apply(paths, folder=tmp_path / "other", force=True) == written
-    with pytest.raises(UsageError) as caught:
+    with refused("the mixture is of 2 outputs, not of 1"):
         mixture.apply(paths[1], folder=tmp_path)
-    assert str(caught.value) == "the mixture is of 2 outputs, not of 1"
-
-
-def test_outputs_with_another_number_of_lines(tmp_path, gazette):
-    short = tmp_path / "out-model=short.tsv"
-    short.write_text(":1\n")
-    mixture = improve(gazette)
-    with pytest.raises(LineCountError) as caught:
-        mixture.apply([gazette[0].output.path, short], folder=tmp_path)
-    assert str(caught.value) == (
-        f"Too few lines in the output file: `{short}` has 1, `{gazette[0].output.path}` has 212"
-    )
-    assert list(tmp_path.iterdir()) == [short]
 
 
 def test_blocks_that_end_at_different_lines_are_mixed_line_by_line(tmp_path, monkeypatch):
@@ -285,9 +268,8 @@ def test_a_source_that_lost_lines_meanwhile_is_named(tmp_path):
     long, short = tmp_path / "a.tsv", tmp_path / "b.tsv"
     long.write_text(":1\n:1\n")
     short.write_text(":1\n")
-    with pytest.raises(UnreadableFileError) as caught:
+    with refused(f"Cannot read `{short}`: it was changed while it was read", UnreadableFileError):
         mixed_output([output_at(str(long)), output_at(str(short))], "train", str(tmp_path), None).write(HALVES, {})
-    assert str(caught.value) == f"Cannot read `{short}`: it was changed while it was read"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tsv", "b.tsv"]
 
 
@@ -312,9 +294,6 @@ def test_the_output_at_fault_is_named(at_fault, tmp_path):
     assert list((tmp_path / "mixed").iterdir()) == []
 
 
-# What is refused
-
-
 FEW = "the result of mixing on 99 lines may be due to chance"
 NO_TRAIN = "there is no train/expected.tsv, whose frequent words would be mixed in"
 
@@ -328,9 +307,8 @@ NO_TRAIN = "there is no train/expected.tsv, whose frequent words would be mixed 
     ],
 )
 def test_refused(lines, arguments, message):
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         improve(score(["a:0.5 :0.5"] * lines, ["a"] * lines, metric="PerplexityHashed"), **arguments)
-    assert str(caught.value) == message
 
 
 def test_few_lines_and_no_train(tmp_path):
@@ -340,9 +318,8 @@ def test_few_lines_and_no_train(tmp_path):
 
 
 def test_nothing_to_mix():
-    with pytest.raises(UsageError) as caught:
+    with refused("a mixture takes one output or more; there is none"):
         improve([])
-    assert str(caught.value) == "a mixture takes one output or more; there is none"
 
 
 def test_different_metrics(gazette):
@@ -355,9 +332,8 @@ def test_different_metrics(gazette):
 @pytest.mark.parametrize("metric", ["Accuracy", "PerplexityHashed:l", "Perplexity", "LogLossHashed:f<exp:the>"])
 def test_only_hashed_metrics(metric):
     evaluation = evaluate(GAZETTE, "dev-0", output="unigram", metric=metric)
-    with pytest.raises(UsageError) as caught:
-        improve(evaluation)
-    assert str(caught.value) == (
+    with refused(
         f"mixing needs a hashed metric without flags that choose or change lines, such as PerplexityHashed, "
         f"not {metric}"
-    )
+    ):
+        improve(evaluation)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from resampled import column, paired, ranked
 
 from geval_py.explaining.comparison import equal_systems
-from geval_py.explaining.significance import holm, undistinguished_groups
+from geval_py.explaining.significance import undistinguished_groups
 from geval_py.explaining.statistics import Estimator, line_shares, pair_tests, sample_of
 from geval_py.scoring.metrics.registry import METRICS
 
@@ -34,21 +34,9 @@ def systems(differences):
     return base, base + differences
 
 
-def score(metric, losses, classes):
-    return metric.value(column(losses, classes))
-
-
-def monte_carlo(p_value, samples):
-    """Four standard errors of a share."""
-    return pytest.approx(p_value, abs=4 * np.sqrt(max(p_value, 1 / samples) * (1 - p_value) / samples) + 2 / samples)
-
-
 def test_of_mean_losses_no_seed_and_no_number_of_samples_decides():
     losses = np.random.default_rng(3).exponential(2, (2, 50))
     assert paired(*losses, samples=1).p_value == paired(*losses, samples=500, seed=2).p_value
-
-
-# Student's test
 
 
 def test_students_sleep():
@@ -91,9 +79,6 @@ def test_p_and_the_interval_of_a_ratio_agree():
         assert system.effect == pytest.approx(100 * (system.difference / (system.score - system.difference)))
         decided += system.p_value < 0.05
     assert 10 < decided < 90
-
-
-# Both
 
 
 @pytest.mark.slow
@@ -141,9 +126,6 @@ def test_extremes(columns, p, shares):
     assert line_shares(sample(*columns), 0)[1] == shares
 
 
-# Lines
-
-
 def test_shares_count_infinite_losses():
     """They lose to finite ones and tie with each other; what is no number, or too much to sum, is infinite."""
     inf, nan = float("inf"), float("nan")
@@ -169,30 +151,6 @@ def test_equal_systems():
     assert equal_systems(map(column, columns[3:])) == []
 
 
-# Groups
-
-
-@pytest.mark.parametrize("pairs", [1, 3, 6, 45, 1225])
-def test_the_samples_that_a_rejection_takes(pairs):
-    def least(samples):
-        return holm([1 / (samples + 1)] * pairs)[0]
-
-    assert least(20 * pairs) < 0.05
-    assert least(20 * pairs - 1) >= 0.05
-
-
-@pytest.mark.parametrize(
-    ("count", "distinct", "groups"),
-    [
-        (1, [], [(0,)]), (2, [], [(0, 1)]), (2, [(0, 1)], [(0,), (1,)]), (3, [(0, 2)], [(0, 1), (1, 2)]),
-        (3, [(0, 1), (0, 2)], [(0,), (1, 2)]), (4, [(0, 2), (0, 3), (1, 3)], [(0, 1), (1, 2), (2, 3)]),
-        (4, [(0, 1)], [(0, 2, 3), (1, 2, 3)]),
-    ],
-)  # fmt: skip
-def test_groups(count, distinct, groups):
-    assert undistinguished_groups(count, frozenset(distinct)) == groups
-
-
 @PROPERTY
 @given(
     st.integers(1, 9).flatmap(
@@ -213,13 +171,6 @@ def test_groups_share_a_letter_unless_distinct(case):
     assert groups == sorted(set(groups))
 
 
-def test_many_systems_have_no_more_groups_than_pairs():
-    """Of the greatest groups, of which there may be exponentially many, only those that are needed are made."""
-    rng = np.random.default_rng(2)
-    distinct = frozenset(pair for pair in combinations(range(50), 2) if rng.random() < 0.5)
-    assert 50 < len(undistinguished_groups(50, distinct)) <= 50 * 51 / 2 - len(distinct)
-
-
 def test_a_huge_loss_of_one_system_is_no_matter_to_the_others():
     """A masked word may cost 1e38 and more: the other systems' sums must not be rounded to that scale."""
     rng = np.random.default_rng(5)
@@ -228,9 +179,6 @@ def test_a_huge_loss_of_one_system_is_no_matter_to_the_others():
     with_it = pair_tests(Estimator(sample(*losses), samples=200, seed=1), [(2, 1)])[2, 1]
     alone = paired(*losses[1:])
     assert (with_it.p_value, *with_it.change.ends) == pytest.approx((alone.p_value, *alone.change.ends))
-
-
-# Infinite lines
 
 
 def test_numbers_of_infinite_lines_are_compared():

@@ -7,10 +7,11 @@ from functools import partial
 
 import numpy as np
 import pytest
+from raising import refused
 from resampled import column, ranked
 from scipy import stats
 
-from geval_py import UsageError, compare, evaluate, score
+from geval_py import compare, evaluate, score
 from geval_py.scoring.metrics.registry import METRICS
 
 LOG_LOSS = METRICS["LogLossHashed"]
@@ -77,15 +78,6 @@ def test_many_equal_lines_leave_welchs_t_test():
     assert compared_losses(losses).p_value == pytest.approx(greater, rel=1e-6) != lesser
 
 
-@pytest.mark.slow
-def test_the_level_of_few_simulations():
-    level, covered = share_rejected(150, 3, 200, 0.02)
-    assert level <= 0.1
-    assert covered >= 0.9
-    single_level, _ = share_rejected(60, 3, 2000, 0.1, difference=0.5)
-    assert single_level > 0.9  # the power
-
-
 @pytest.fixture
 def challenge(tmp_path, monkeypatch):
     """Two systems of three and four runs that hardly differ, one that is better, and a baseline without a seed."""
@@ -129,15 +121,6 @@ def test_outputs_that_differ_only_in_a_seed_are_one_system(challenge):
     assert ("out-model=a.tsv", "out-model=b.tsv") in map(tuple, map(sorted, result.groups))
 
 
-def test_a_baseline_among_runs(challenge):
-    a, b = "out-model=a.tsv", "out-model=b.tsv"
-    result = compare(evaluations(challenge, ALL), runs="seed", baseline="a", no_worse_than=8)
-    assert result.baseline == a
-    by_name = {system.name: system for system in result.systems}
-    assert by_name[b].p_value > 0.05 > by_name[b].p_no_worse
-    assert by_name["out-model=unigram.tsv"].p_no_worse > 0.95
-
-
 @pytest.mark.parametrize(
     ("names", "options", "message"),
     [
@@ -167,9 +150,8 @@ def test_a_baseline_among_runs(challenge):
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared(names, options, message, challenge):
-    with pytest.raises(UsageError) as error:
+    with refused(message):
         compare(evaluations(challenge, names), **options)
-    assert str(error.value) == message
 
 
 def test_a_corpus_has_no_runs(challenge):
@@ -177,12 +159,11 @@ def test_a_corpus_has_no_runs(challenge):
         score(list(lines), ["1", "2", "3"], metric="Pearson", name=name)
         for name, lines in (("out-seed=1.tsv", "123"), ("out-seed=2.tsv", "132"), ("out-model=a.tsv", "321"))
     ]
-    with pytest.raises(UsageError) as error:
-        compare(systems, runs="seed")
-    assert str(error.value) == (
+    with refused(
         "training runs do not work with Pearson, which is not computed from contributions of single lines\n"
         "  use a mean loss, Accuracy, F1 or BLEU"
-    )
+    ):
+        compare(systems, runs="seed")
 
 
 def test_the_command(challenge, geval):
@@ -342,12 +323,3 @@ def test_the_level_and_the_power(runs, lines, seed_sd):
     assert level <= 0.065
     assert covered >= 0.935
     assert power >= (0.3 if runs == 2 else 0.6)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("runs", [2, 3, 5])
-def test_the_level_by_document(runs):
-    level, covered = share_rejected(1000, runs, 600, 0.05, documents=np.repeat(np.arange(20), 30))
-    print(f"\n{runs} runs, 20 documents of 30 lines: level {level:.1%}, coverage {covered:.1%}")
-    assert level <= 0.065
-    assert covered >= 0.935

@@ -125,19 +125,6 @@ def test_the_power_by_line(kind):
     assert found / TRIALS >= least
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("sets", [2, 5, 20])
-def test_the_lines_of_several_sets(sets):
-    """Two systems without a difference, one of which has rare great losses, on sets of 400 lines."""
-    rng, alarms = np.random.default_rng(5), 0
-    for _ in range(DOCUMENT_TRIALS):
-        base = 100 + rng.exponential(2, 400 * sets)
-        differences = rare(0.02, 3, 400 * sets)(rng) - 0.06
-        alarms += paired(base, base + differences).change.p_value < 0.05
-    print(f"\n{sets} sets: level {alarms / DOCUMENT_TRIALS:.1%} of {DOCUMENT_TRIALS}")
-    assert alarms / DOCUMENT_TRIALS <= 0.07 + 3 * np.sqrt(0.07 * 0.93 / DOCUMENT_TRIALS)
-
-
 def sizes_of(rng, documents, deviation):
     return np.maximum(2, np.round(15 * rng.lognormal(0, deviation, documents))).astype(int)
 

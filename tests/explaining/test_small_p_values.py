@@ -31,12 +31,6 @@ def exact(differences):
     return float(ways[: size - far + 1].sum() + ways[size + far :].sum()) if far else 1.0
 
 
-def test_the_exact_p_value_is_that_of_all_choices_of_signs():
-    differences = [3, -1, 4, 1, -5, 9, 2, 6]
-    sums = [sum(map(int.__mul__, signs, differences)) for signs in itertools.product((-1, 1), repeat=8)]
-    assert exact(differences) == sum(abs(one) >= 19 for one in sums) / 256
-
-
 @given(st.lists(st.integers(-30, 30), min_size=1, max_size=16))
 @hypothesis_settings(max_examples=examples(100), deadline=None)
 def test_of_few_lines_all_signs_are_tried(differences):

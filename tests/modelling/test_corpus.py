@@ -4,8 +4,9 @@ import gzip
 from itertools import pairwise
 
 import pytest
+from raising import refused
 
-from geval_py.errors import EmptyFileError, MalformedLineError, ModelError, UnreadableFileError, UsageError
+from geval_py.errors import EmptyFileError, MalformedLineError, ModelError, UnreadableFileError
 from geval_py.modelling.corpus import corpus_of
 from geval_py.modelling.estimation import Estimation, estimate
 from geval_py.modelling.texts import blocks_of_files
@@ -55,13 +56,13 @@ def test_words_are_numbered_as_they_appear(tmp_path):
 def test_a_mark_in_the_text_is_an_error_that_names_the_line(mark, tmp_path):
     """Lmplz: an error, or white space with --skip_symbols."""
     data = f"a b\nc {mark} d\n".encode()
-    with pytest.raises(MalformedLineError) as caught:
-        read(tmp_path, data)
-    assert str(caught.value) == (
+    with refused(
         f"Line 2: Unexpected data [{mark} in the text]\n"
         f"  `{tmp_path}/text.txt`, line 2, column 3: {mark} is a mark that models add themselves; take it out, or read "
-        f"it as white space (--skip-symbols)\n    c {mark} d\n      ^"
-    )
+        f"it as white space (--skip-symbols)\n    c {mark} d\n      ^",
+        MalformedLineError,
+    ):
+        read(tmp_path, data)
     corpus = read(tmp_path, data, skip_symbols=True)
     assert corpus.tokens.tolist() == [1, 3, 4, 2, 1, 5, 6, 2]
 
@@ -72,9 +73,8 @@ def test_a_mark_in_the_text_is_an_error_that_names_the_line(mark, tmp_path):
      "UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)"),
 ])  # fmt: skip
 def test_what_is_no_text(data, kind, message, tmp_path):
-    with pytest.raises(kind) as caught:
+    with refused(message.format(tmp_path / "text.txt"), kind):
         read(tmp_path, data)
-    assert str(caught.value) == message.format(tmp_path / "text.txt")
 
 
 def test_what_is_not_utf8_is_remembered(tmp_path):
@@ -90,14 +90,14 @@ def test_an_empty_vocabulary_is_one(tmp_path):
 
 
 def test_a_text_too_small_for_kneser_ney(tmp_path):
-    with pytest.raises(ModelError) as caught:
-        estimate(read(tmp_path, b"a b\nb a\n"), Estimation(order=2))
-    assert str(caught.value) == (
+    with refused(
         "Kneser-Ney has no discounts for this text: no 1-gram has the adjusted count 1\n"
         "  is it small or made up? sentences that are there many times over are best left out\n"
         "  or take the fall-back discounts: --discount-fallback, in Python discount_fallback=True\n"
-        f"  in `{tmp_path}/text.txt`"
-    )
+        f"  in `{tmp_path}/text.txt`",
+        ModelError,
+    ):
+        estimate(read(tmp_path, b"a b\nb a\n"), Estimation(order=2))
 
 
 def test_an_order_beyond_the_longest_sentence(tmp_path):
@@ -117,6 +117,5 @@ WRONG = {
 @pytest.mark.parametrize(("how", "message"), WRONG.values(), ids=WRONG)
 def test_wrong_options(how, message):
     assert [Estimation(order=order).order for order in (1, 100)] == [1, 100]
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         Estimation(**how)
-    assert str(caught.value) == message

@@ -37,8 +37,3 @@ def test_a_text_that_does_not_fit_into_a_container(geval, folder, monkeypatch):
     assert geval("lm", "train", "text", "-o", "2", "--arpa", "x.arpa")[2].splitlines()[0] == (
         "geval: training needs about 5.2 GB of memory for 52 tokens, and there are 2.0 GB"
     )
-
-
-def test_a_folder_that_is_not_there(geval):
-    status, _, err = geval("lm", "train", "text", "--arpa", "no/x")
-    assert (status, err) == (2, "geval: Cannot write `no/x`: No such file or directory\n")

@@ -16,7 +16,6 @@ from geval_py.reports.charts import (
     Scale,
     dots,
     figure,
-    histogram,
     log_ticks,
     percent,
     reliability,
@@ -138,31 +137,6 @@ def test_a_mark_lies_at_its_value():
         re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"[^>]* stroke-opacity', chart.svg)
         == [(f"{left:g}", f"{right:g}")] * 3
     )
-
-
-@pytest.mark.parametrize(
-    ("share", "last"), [(0.0, 1.0), (0.2, 0.2), (0.21, 0.3), (1.0, 1.0), (0.004, 0.004), (0.0041, 0.006)]
-)
-def test_the_highest_bar_is_below_the_last_tick(share, last):
-    blocks = [BarPart(start=0.0, end=1.0, share=share, name="a", colour="#123456", said="bar")]
-    chart = histogram(blocks, [])
-    height = float(re.search(r'<rect [^>]*height="([\d.]+)"[^>]*>', chart.svg)[1])
-    assert height == pytest.approx(190 * share / last, abs=0.11)
-
-
-def test_blocks_of_a_bin_stand_on_each_other():
-    blocks = [BarPart(start=0.0, end=1.0, share=share, said="bar") for share in (0.125, 0.25, 0.25)]
-    rects = re.findall(
-        r'<rect [^>]* y="([\d.]+)" width="[\d.]+" height="([\d.]+)"[^>]*><title>', histogram(blocks, []).svg
-    )
-    (low, _), (middle, height), (high, highest) = [(float(y), float(size)) for y, size in rects]
-    assert (middle + height, high + highest) == pytest.approx((low, middle))
-    assert histogram(blocks, []).height == 269  # without names there is no legend
-
-
-def test_the_diagonal_ends_where_the_shorter_axis_does():
-    bins = [Verdict(claimed=0.2, observed=0.6, low=0.1, high=0.7, n=9)]
-    assert 'd="M46 224L386 157.3"' in reliability(bins, x_title="x", y_title="y").svg
 
 
 def test_all_stays_inside_of_a_chart():

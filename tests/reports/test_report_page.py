@@ -118,12 +118,6 @@ def test_an_output_of_rests_alone_and_of_infinite_losses():
         assert ("lines have an infinite loss" in text) == (line != ":1")
 
 
-def test_a_single_line():
-    text = page(Report(score(["a:0.5 :0.5"], ["a"], metric="LogLossHashed")), "one")
-    assert "1 line</p>" in text
-    assert "All lines, the worst first" in text
-
-
 LONG_METRICS = [pytest.param(metric, marks=pytest.mark.long) for metric in ("CrossEntropyHashed", "LogLossHashed:l")]
 
 

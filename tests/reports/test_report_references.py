@@ -26,16 +26,6 @@ def test_the_unigram_is_scored_as_an_output_would_be():
     assert report.unigram == pytest.approx(scored.score, rel=1e-9)
 
 
-def test_train_of_one_word(tmp_path):
-    """Its words occur once: the rest is all that is left."""
-    for folder, lines in (("dev-0", 100), ("train", 1)):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "expected.tsv").write_text("a\n" * lines)
-    (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
-    (tmp_path / "dev-0/out.tsv").write_text("a:1\n" * 100)
-    assert Report(evaluate(tmp_path, "dev-0")).unigram == pytest.approx(1024)
-
-
 NOTHING, TRAIN = "an output that knows nothing", "the word frequencies of train"
 AGAINST_REFERENCES = {
     (

@@ -160,26 +160,6 @@ def test_blocks_at_fault(name, kernel):
             getattr(native, name)(b"a:1\n", b"a\n", bits, 1)
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("", "input does not start with a digit"), ("ka", "input does not start with a digit"),
-        ("ka:", "input does not start with a digit"), ("ka:.5", "input does not start with a digit"),
-        ("ka:+", "input does not start with a digit"), ("ka:5.", "number text found after a number"),
-        ("ka:1e", "number text found after a number"), ("ka:1e+", "number text found after a number"),
-        ("ka:1.5.2", "number text found after a number"), ("ka:0.5\t", "number text found after a number"),
-        ("ka:0.5 ", "colon expected"), (" ka:0.5", "colon expected"), ("ka:0.5  lo:0.5", "colon expected"),
-        ("ka:0.5 lo", "colon expected"), ("0.5 0.5", "unexpected number of log probs"),
-        ("0.5 x", "input does not start with a digit"), ("ka:1e400", "number too large"),
-        ("ka:0.5 lo:-1e309", "number too large"), ("1e309 1e309", "number too large"),
-    ],
-)  # fmt: skip
-def test_malformed_lines_are_named(line, reason, kernel):
-    with pytest.raises(MalformedLineError) as caught:
-        kernel.bounded_losses(f":1\n{line}\n:1\n".encode(), b"a\nb\nc\n", 10, 41)[0]
-    assert (caught.value.line, caught.value.reason) == (42, reason)
-
-
 @pytest.mark.parametrize("values", [[0.0, -0.5], [-0.5 * n for n in range(8)], [math.log(0.25), math.log(0.75)]])
 def test_vector(values, kernel):
     """A line without a colon holds a natural-log probability for each bucket; the last one needs no softmax."""

@@ -1,7 +1,5 @@
 """What a line's distribution says: both backends, and a slow computation from the distribution's public face."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -11,7 +9,6 @@ from profiles import examples
 from geval_py import MalformedLineError, parse_line
 from geval_py.scoring.kernel import native, profile, reference
 from geval_py.scoring.kernel.profile import COLUMNS, COUNTS, EDGES, MASSES
-from geval_py.scoring.metrics.base import HashedColumn
 
 PROFILERS = {"python": profile.line_profiles, "native": native.line_profiles}
 IN_BINS = {*MASSES, *COUNTS}
@@ -121,35 +118,3 @@ def test_a_slow_computation_agrees(output, word, bits, line):
         found = profile_one(profiles, output, word, bits, line)
         for name, value in slowly(output, word, bits, line).items():
             assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
-
-
-def test_a_line_of_buckets(profiles):
-    found = profile_one(profiles, "0 0", "a", bits=1)
-    half = math.log(2)
-    assert found == pytest.approx(dict.fromkeys(COLUMNS, 0.0) | {"loss": half, "vector": 1, "entropy": half})
-
-
-def test_words_at_the_edges_of_bins(profiles):
-    found = profile_one(profiles, "a:0.5 b:0.2 c:0.25 d:0 :0.05", "b")
-    assert [found[name] for name in MASSES] == [0, 0, 0, 0, 0, 0, 0, 0, 0.45, 0.5]
-    assert [found[name] for name in COUNTS] == [1, 0, 0, 0, 0, 0, 0, 0, 2, 1]
-
-
-def test_the_moments_of_a_loss_by_hand(profiles):
-    """Of two buckets, one has 3/4: the loss is ln 4/3 or ln 4."""
-    found = profile_one(profiles, "a:0.5 :0.5", "a", bits=1)
-    losses, chances = np.log([4 / 3, 4]), [0.75, 0.25]
-    assert found["entropy"] == pytest.approx(np.average(losses, weights=chances))
-    assert found["variance"] == pytest.approx(np.average(losses**2, weights=chances) - found["entropy"] ** 2)
-
-
-def test_an_empty_block(profiles):
-    assert [len(column) for column in profiles(b"", b"", 10, 1)] == [0] * len(COLUMNS)
-
-
-def test_a_column_goes_on_over_blocks():
-    column = HashedColumn(bits=10, profile=True)
-    whole = column.statistics(b"a:0.5\nb:0.5\n", b"a\na\n", 1)
-    found = column.statistics(b"a:0.5\n", b"a\n", 1)
-    found.extend(column.statistics(b"b:0.5\n", b"a\n", 2))
-    assert found == whole

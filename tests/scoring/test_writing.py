@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from raising import refused
 
 from geval_py.errors import UsageError
 from geval_py.reading.outputs import read_output
 from geval_py.reading.wordprobs import parse_line
-from geval_py.scoring.metrics.exact import word_loss
 from geval_py.scoring.writing import format_line, write_output
 
 if sys.version_info >= (3, 14):
@@ -26,8 +26,6 @@ else:
     from backports import zstd
 
 PROPERTY = settings(deadline=None, derandomize=True)
-
-# A line
 
 WRITTEN = {
     "words and the rest": (({"the": 0.5, "a": 0.25},), "the:0.5 a:0.25 :0.25"),
@@ -81,17 +79,6 @@ def test_a_written_line_is_well_formed_and_gives_the_same_words(distribution, re
         assert math.fsum(parsed.values) >= 1 - 1e-8
 
 
-@PROPERTY
-@given(st.dictionaries(WRITABLE, st.floats(1e-300, 1), min_size=1))
-def test_a_written_line_means_what_was_given(distribution):
-    """If every value v has 0 <= v <= 1 and at least one is > 0, the values are probabilities."""
-    line = format_line(distribution)
-    total = max(1.0, math.fsum(distribution.values()))
-    for word, value in distribution.items():
-        loss, _ = word_loss(frozenset(), line, word)
-        assert math.isclose(loss, -math.log(value / total), rel_tol=1e-9, abs_tol=1e-7)
-
-
 MADE_FROM = "a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability), not from"
 NUMBERS = (
     "numbers without words: write_output and Metric take a vocabulary=…, and score takes metric.predictions(numbers)"
@@ -140,9 +127,8 @@ NOT_WRITTEN = {
 
 @pytest.mark.parametrize(("arguments", "message"), NOT_WRITTEN.values(), ids=NOT_WRITTEN)
 def test_format_line_refuses(arguments, message):
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         format_line(*arguments)
-    assert str(caught.value) == message
 
 
 def test_what_an_iterator_raises_is_its_own():
@@ -153,8 +139,6 @@ def test_what_an_iterator_raises_is_its_own():
     with pytest.raises(ValueError, match=r"^the model is at fault$"):
         format_line(pairs())
 
-
-# A file
 
 LINES = ["the:0.5 :0.5", {"a": 0.25}, [("zażółć", 1.0)], pd.Series({"b": 0.5})]
 TEXT = "the:0.5 :0.5\na:0.25 :0.75\nzażółć:1\nb:0.5 :0.5\n"
@@ -202,15 +186,13 @@ BAD_LINES = {
 @pytest.mark.parametrize(("lines", "message"), BAD_LINES.values(), ids=BAD_LINES)
 def test_a_bad_line_leaves_all_as_it_was(tmp_path, name, lines, message):
     (tmp_path / name).write_text("old")
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         write_output(tmp_path / name, lines)
-    assert str(caught.value) == message
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [(name, "old")]
 
 
 @pytest.mark.parametrize("lines", ["the:1", b"the:1", {"the": 1}], ids=["a string", "bytes", "one distribution"])
 def test_one_line_is_not_taken_for_many(tmp_path, lines):
-    with pytest.raises(UsageError) as caught:
+    with refused(f"lines are several, not {lines!r}: for one line write [line]"):
         write_output(tmp_path / "out.tsv", lines)
-    assert str(caught.value) == f"lines are several, not {lines!r}: for one line write [line]"
     assert not (tmp_path / "out.tsv").exists()
