@@ -11,7 +11,7 @@ from geval_py.authoring.init import init_challenge
 from geval_py.authoring.validate import validate_challenge
 from geval_py.errors import ExistingFileError
 from geval_py.evaluation import evaluate_all
-from geval_py.reading.config import Task, config_task, words_of
+from geval_py.reading.config import Task, words_of
 from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.registry import METRICS
 
@@ -87,15 +87,8 @@ HEADERS = " --in-header in-header.tsv --out-header out-header.tsv"
 
 @pytest.mark.parametrize(("metrics", "settings", "text"), CONFIGS.values(), ids=CONFIGS)
 def test_config(metrics, settings, text, challenge):
-    """GEval 1.42.2: no final newline."""
     init(challenge, *metrics, **settings)
     assert (challenge / "config.txt").read_text() == text + HEADERS
-
-
-def test_the_config_can_be_read(challenge):
-    init(challenge, "LogLossHashed8:N<my  loss>s<a\t><b>", "Accuracy")
-    task = config_task(str(challenge))
-    assert task.metrics == ("LogLossHashed8:N<my  loss>s<a\t><b>", "Accuracy")
 
 
 def test_what_no_config_can_hold_is_refused(challenge):

@@ -4,7 +4,6 @@ import lzma
 import shutil
 import subprocess
 from contextlib import nullcontext
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,11 +15,8 @@ from profiles import examples
 from raising import refused
 
 from geval_py.authoring import leaks
-from geval_py.authoring.leaks import Part, find_leaks, read_items
-from geval_py.authoring.run_index import Items, Vocabulary
+from geval_py.authoring.leaks import find_leaks
 from geval_py.errors import LineCountError, MissingFileError
-from geval_py.reading.challenge import DataSet
-from geval_py.reading.files import File
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(25))
 
@@ -37,7 +33,6 @@ def folder(planted):
 
 @pytest.fixture
 def windows(planted):
-    """The windows of a clean challenge, by part, to be changed in place and written again."""
     return planted.windows
 
 
@@ -211,14 +206,6 @@ def test_answers_in_other_inputs(pairs, codes, folder, windows, planted):
     assert found(folder) == {("test-A/in.tsv", code): 2 * pairs for code in codes}
 
 
-def test_an_input_that_repeats_the_words_around_its_gap(folder, windows, planted):
-    rows = windows["test-A"][:30]
-    rows[:, 1:8] = rows[:, SMALL - 3 : SMALL + 4]
-    rows[:, 4] += 1
-    planted.write("test-A")
-    assert found(folder) == {}
-
-
 def test_where_a_run_is(folder, windows, planted):
     windows["train"][20, 2:17] = windows["test-A"][3, 1:16]
     planted.write("train")
@@ -300,41 +287,6 @@ def test_large_parts_are_read_in_blocks(folder, windows, monkeypatch, planted):
     assert find_leaks(folder, progress_of=lambda path: nullcontext(lambda *done: calls.append(done))) == at_once
     assert len(calls) > 5
     assert calls[-1][0] == calls[-1][1] == (folder / "train/in.tsv").stat().st_size
-
-
-def test_places_are_bounded(folder, windows, planted):
-    overlap(windows["test-A"], 60)
-    planted.write("test-A")
-    for most, kept in ((0, 120), (3, 3), (200, 120)):
-        (problem,) = find_leaks(folder, max_places=most).problems
-        assert (problem.count, len(problem.places)) == (120, kept)
-
-
-def items_of(words, starts):
-    nothing = np.full(len(starts) - 1, -1)
-    return Items(np.array(words, dtype=np.int64), np.array(starts, dtype=np.int64), nothing, nothing)
-
-
-@PROPERTY
-@given(st.lists(st.integers(1, 3), min_size=1, max_size=40), st.integers(1, 5), st.data())
-def test_two_runs_have_the_same_hash_if_they_are_the_same_words(words, n, data):
-    cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(words) - 1)), max_size=4)) - {len(words)})
-    starts = [0, *cuts, len(words)]
-    hashes, places = items_of(words, starts).runs(n)
-    runs = [tuple(words[place : place + n]) for place in places]
-    inside = [(start + k) for start, end in pairwise(starts) for k in range(max(0, end - start - n + 1))]
-    assert places.tolist() == inside
-    for one, run in zip(hashes, runs, strict=True):
-        assert [other == one for other in hashes] == [other == run for other in runs]
-
-
-def test_a_vocabulary_forgives_capitals_and_punctuation(tmp_path):
-    (tmp_path / "in.tsv").write_text("x\tThe (sea).\t“sea” -- THE\\nend!”\n")
-    data = DataSet(name="dev-0", directory=str(tmp_path), input=File(str(tmp_path / "in.tsv")), expected=None)
-    (items,) = read_items(Part(data.input.name, data, left=1, right=2, group=0), Vocabulary())
-    the, sea, gap, sea_again, dashes, the_again, end = items.words.tolist()
-    assert (the, sea, gap) == (the_again, sea_again, 0)
-    assert len({the, sea, dashes, end}) == 4
 
 
 def test_a_shared_text_on_a_line_without_the_left_context(tmp_path):

@@ -88,7 +88,6 @@ def test_an_honest_output_is_no_leak(planted):
 
 
 def test_answers_that_are_texts(planted):
-    """Lines are compared as a whole, too."""
     answers = [f"{word} and so on" for word in planted.answers]
     (planted.private / "test-A/expected.tsv").write_bytes(joined(answers))
     (planted.public / "notes").write_bytes(b"References\n" + joined(answers, "\r\n"))

@@ -5,7 +5,6 @@ import json
 import lzma
 import re
 import subprocess
-from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from geval_py import UsageError
 from geval_py.authoring import make
 from geval_py.authoring.corpora import Cut, Document, Parts, cut_gaps, read_documents, read_pattern
 from geval_py.authoring.leaks import find_leaks
-from geval_py.authoring.make import CUTTING, PACKING, Recipe, cut_challenge, make_challenge
+from geval_py.authoring.make import Recipe, cut_challenge, make_challenge
 from geval_py.authoring.validate import validate_challenge
 from geval_py.errors import ExistingFileError
 
@@ -32,7 +31,6 @@ def document(id, text, **columns):
 
 
 def numbered(id, words):
-    """A document of different words."""
     return document(id, " ".join(f"{id}w{n}" for n in range(words)))
 
 
@@ -48,7 +46,6 @@ SMALL = Recipe(cut=Cut(context=8), parts=Parts(shares=(60, 25, 15)))
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A challenge made from the gazette's text."""
     folder = tmp_path_factory.mktemp("made")
     out, answers = str(folder / "g"), str(folder / "g-answers")
     return make_challenge(gazette(), SMALL, out, answers)[0], Path(out), Path(answers)
@@ -297,21 +294,6 @@ def test_what_fails_in_the_middle_leaves_nothing(error, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_progress_is_told(tmp_path):
-    """First the documents that are cut, then the gaps that are packed, up to all of them."""
-    told = {}
-
-    def progress_of(what):
-        return nullcontext(lambda done, size: told.setdefault(what, []).append((done, size)))
-
-    making, _ = make_challenge(gazette(), SMALL, str(tmp_path / "c"), str(tmp_path / "a"), progress_of=progress_of)
-    size = sum(map(len, making.values()))
-    assert list(told) == [CUTTING, PACKING]
-    assert told[CUTTING] == [(done, 160) for done in range(1, 161)]
-    assert told[PACKING] == sorted(told[PACKING])
-    assert told[PACKING][-1] == (size, size)
-
-
 def test_no_line_end_but_lf_comes_into_the_files(tmp_path):
     """Python's splitlines also ends lines at U+0085, U+2028 and others."""
     rows = [
@@ -327,14 +309,6 @@ def test_no_line_end_but_lf_comes_into_the_files(tmp_path):
         assert len(lines(file)) == (lzma.decompress(data) if file.suffix == ".xz" else data).count(b"\n")
 
 
-@pytest.mark.parametrize("name", ["a\tb", "a\nb", "a\u2028b"])
-def test_the_name_of_a_column_is_one_cell(name, tmp_path):
-    path = tmp_path / "texts.jsonl"
-    path.write_text(json.dumps({"id": "x", "text": "some words", name: "y"}) + "\n")
-    (document,) = read_documents([str(path)])
-    assert document.columns == {"id": "x", "a b": "y"}
-
-
 def reprinted():
     """Documents of different words; from the hundredth on, each is a reprint: whole, of half a text, or in capitals."""
     texts = [numbered(f"d{n}", 60).text.split() for n in range(160)]
@@ -347,7 +321,6 @@ def reprinted():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_copies_are_left_out(seed, tmp_path):
-    """The search for leaks finds none of them."""
     out, answers = str(tmp_path / "c"), str(tmp_path / "a")
     recipe = Recipe(cut=Cut(context=8, seed=str(seed)), parts=Parts(shares=(60, 25, 15)))
     parts, copies = make_challenge(reprinted(), recipe, out + "0", answers + "0")

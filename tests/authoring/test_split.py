@@ -18,7 +18,6 @@ ITEMS = [(f"doc-{n % 60}\tpaper-{n % 6}\tleft {n}\tright {n}", f"word{n}") for n
 
 @pytest.fixture
 def pool(tmp_path, monkeypatch):
-    """A folder with items, in the folder of a challenge."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "old/train"
     folder.mkdir(parents=True)
@@ -79,12 +78,6 @@ def test_a_config_for_geval_declares_no_documents(pool, geval, tmp_path):
     assert "--documents" not in (tmp_path / "new/config.txt").read_text()
 
 
-def test_the_order_may_be_kept(pool, tmp_path):
-    split(keep_order=True)
-    for part in parts_in(tmp_path):
-        assert [ITEMS.index(item) for item in part] == sorted(ITEMS.index(item) for item in part)
-
-
 def test_a_wider_group(pool, tmp_path):
     with pytest.raises(UsageError) as caught:
         split(group="Paper")
@@ -94,22 +87,6 @@ def test_a_wider_group(pool, tmp_path):
         str(caught.value),
     )
     assert not (tmp_path / "new").exists()
-
-
-def test_the_readme_says_nothing_of_contexts(pool, tmp_path):
-    split(title="My own")
-    text = (tmp_path / "new/README.md").read_text()
-    assert text.startswith("My own\n======\n")
-    assert "words on each side" not in text
-    assert "All items with the same `Doc` are in one part only" in text
-
-
-def test_header_rows_are_no_items(pool):
-    for name, row in (("in.tsv", "Doc\tPaper\tLeftContext\tRightContext\n"), ("expected.tsv", "Word\n")):
-        (pool / name).write_text(row + (pool / name).read_text())
-    (pool.parent / "out-header.tsv").write_text("Word\n")
-    items = read_items("old/train")
-    assert [(line, answer) for line, answer, _ in items.items] == ITEMS
 
 
 def test_named_columns(pool):

@@ -1,7 +1,6 @@
 """The texts that a challenge is cut from: what is read, and what cannot be."""
 
 import json
-import lzma
 
 import pytest
 from raising import refused
@@ -24,11 +23,6 @@ def test_a_file_is_a_document(here):
     (here / "letter.2.txt").write_bytes("\ufeffone\r\ntwo\n".encode())
     document = Document(id="letter.2", text="one\ntwo", columns={"FileId": "letter.2"}, path="letter.2.txt")
     assert read_documents(["letter.2.txt"]) == [document]
-
-
-def test_a_compressed_file(here):
-    (here / "a.txt.xz").write_bytes(lzma.compress(b"one two\n"))
-    assert [(d.id, d.text) for d in read_documents(["a.txt.xz"])] == [("a", "one two")]
 
 
 def test_a_folder_is_all_its_files_in_natural_order(here):

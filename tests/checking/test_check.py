@@ -233,7 +233,7 @@ def test_a_line_without_end(before, compress, check, monkeypatch):
     assert (problem.rule.code, problem.summary) == ("E105", "a line has more than 1048576 bytes")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_bomb_of_one_line_does_not_fill_the_memory(tmp_path):
     """4 GB of one line: at most 1 GB of memory, and no minute."""
     compressed = zstd.compress(b"a" * (1 << 20)) * 4096
@@ -309,15 +309,6 @@ def test_causes_of_a_wrong_number_of_lines_in_the_input(inputs, lines, cause, su
     _, out, _ = geval("check", "--format", "json", "-t", "test-A")
     _, _, causes = json.loads(out)["problems"][0]["summary"].partition(" item")
     assert causes.removeprefix("s") == (f"; {cause}" if cause else "")
-
-
-def test_a_large_input_is_not_searched_for_causes(submission, geval, monkeypatch):
-    monkeypatch.setattr("geval_py.checking.file_rules.MAX_INPUT_BYTES", 1)
-    (submission / "test-A/in.tsv").write_text("a\u2028b\nc\n", encoding="utf-8", newline="")
-    (submission / "test-A/out.tsv").write_bytes(GOOD * 3)
-    shutil.rmtree(submission / "dev-0")
-    _, out, _ = geval("check", "--format", "json", "-t", "test-A")
-    assert json.loads(out)["problems"][0]["summary"] == "the output has 3 lines for 2 items"
 
 
 def test_a_report_in_a_file_is_summed_up(submission, geval):
@@ -402,17 +393,11 @@ def test_a_rest_mass_is_any_number_between_0_and_1(mass, submission, geval):
 
 
 def test_every_rule_has_a_test():
-    tested = {row[0] for row in LINES} | {row[0] for row in FILES} | {"E101", "E108", "W215", "W301"}
-    others = {"E117", "W217", "W222", "W303"}  # in test_others.py
-    subwords = {
-        "W219",
-        "W220",
-        "W224",
-        "W225",
-        "W302",
-        "W306",
-    }  # in test_subwords.py, test_spelling.py, test_first_lines.py
-    assert tested | others | subwords | {"W107", "W108", "W305"} == set(ALL)  # in test_targets.py and test_order.py
+    here = {row[0] for row in LINES} | {row[0] for row in FILES} | {"E101", "E108", "W215", "W301"}
+    elsewhere = (
+        "E117 W217 W222 W303 W219 W220 W224 W225 W302 W306 W107 W108 W305"  # in the other files of this folder
+    )
+    assert here | set(elsewhere.split()) == set(ALL)
 
 
 def test_a_line_too_long_to_be_taken_apart(check, monkeypatch):
@@ -436,12 +421,10 @@ def test_the_column_of_odd_characters_and_separators(code, output, column, check
     assert (check(output.encode())[code].count, first(check(output.encode())[code])[1]) == (1, column)
 
 
-@pytest.mark.parametrize(("code", "output", "expected", "place"), [
-    ("W301", b"a:1\nb:1\n:1\n", b"a\na\na\n", (2, 1, "a", "the expected word `a` has probability 0: the loss is infinite")),
-])  # fmt: skip
-def test_the_place_of_an_expected_word(code, output, expected, place, check):
-    problem = check(output, expected)[code]
-    assert (problem.count, first(problem)) == (1, place)
+def test_the_place_of_an_expected_word(check):
+    problem = check(b"a:1\nb:1\n:1\n", b"a\na\na\n")["W301"]
+    assert problem.count == 1
+    assert first(problem) == (2, 1, "a", "the expected word `a` has probability 0: the loss is infinite")
 
 
 @pytest.mark.slow
@@ -492,11 +475,6 @@ def test_words_are_not_compared_where_the_metric_changes_them(tmp_path, flags, f
     (tmp_path / "dev-0" / "expected.tsv").write_text("The\n" * 3)
     (target,) = find_targets([str(tmp_path)], None, [])
     assert {problem.rule.code for problem in check_output(target, ALL)} & {"W301", "W302"} == found
-
-
-def test_causes_are_found_without_their_rules(check):
-    summary = check(b":1\n\n", b"a\n", rules=["E104"])["E104"].summary
-    assert summary == "the output has 2 lines for 1 item; there are empty lines"
 
 
 def test_a_damaged_test_set_is_left_out(submission, geval):

@@ -216,18 +216,3 @@ def test_a_rest_is_added_where_check_reports_it(line, rest_mass):
     assert ("W204" in codes) == RULES_BY_CODE["W204"].is_broken(flags)
     (after,) = kernel.score_lines(f"{fixed}\n".encode(), b"\n", 10, 1)[1]
     assert not any(RULES_BY_CODE[code].is_broken(after) for code in ("E112", "W201", "W204", "W210"))
-
-
-SELECTED = {  # rules, before, after, applied
-    "an overshoot stays": ("W210", "a:1.0000001 b:1.0 c:0", "a:1.0000001 b:1.0 c:0", ""),
-    "an overshoot alone": ("W201", "a:1.0000001 b:1.0", "a:1 b:1.0", "W201"),
-    "no rest": ("W201", "a:1", "a:1", ""),
-    "a rest alone": ("W204", "a:0.5 b:0.5", "a:0.495 b:0.495 :0.01", "W204"),
-    "no spaces": ("W204", "a:1  :1", "a:1  :1", ""),
-    "spaces alone": ("E112", " a:1  :1", "a:1 :1", "E112"),
-}
-
-
-@pytest.mark.parametrize(("rules", "before", "after", "applied"), SELECTED.values(), ids=SELECTED)
-def test_rules_selected(rules, before, after, applied):
-    assert fix_line(before, rest_mass=0.01, rules=rules.split()) == (after, frozenset(applied.split()))

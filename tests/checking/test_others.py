@@ -303,7 +303,6 @@ def test_labels_that_never_occur(submission, name):
 
 
 def test_hidden_answers_are_not_told(submission):
-    """As on a board, which selects no rule that needs answers."""
     path = submission("Macro-F1", "Noun\n" * 20, "noun\nverb\n" * 10)
     assert check(path, rules=["W222", "W303"]).problems == ()
 
@@ -325,15 +324,7 @@ def test_a_line_without_a_label(submission):
 
 
 def test_the_rules_of_labels(submission):
+    no_probability = "`en` has no probability; an entry is `word:probability`, and a word cannot contain a space"
+    no_line = "the line is empty; write `:1` where there is no guess"
     found = problems(submission("BrierScore", "en:0.5 pl:0.5\nen\n\nEN:0.7 pl:0.3\n", "en\n" * 4))
-    assert found == {
-        "E117": [
-            (
-                2,
-                1,
-                "en",
-                "`en` has no probability; an entry is `word:probability`, and a word cannot contain a space",
-            ),
-            (3, 1, "", "the line is empty; write `:1` where there is no guess"),
-        ],
-    }
+    assert found == {"E117": [(2, 1, "en", no_probability), (3, 1, "", no_line)]}

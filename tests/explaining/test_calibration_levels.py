@@ -43,12 +43,10 @@ def drawn(rng, sizes, alike, kind="mixed"):
 
 
 def outside(result):
-    """Return the parts that are outside their calibrated range."""
     return [part for part in PARTS if not getattr(result, part).is_calibrated]
 
 
 def levels(trials, sizes, alike, kind, *, by_document):
-    """Return the shares of trials in which each part is outside its range, and that of bins outside theirs."""
     rng, counts, bins = np.random.default_rng(1), Counter(), []
     for _ in range(trials):
         outputs, answers, documents = drawn(rng, sizes, alike, kind)

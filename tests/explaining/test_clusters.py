@@ -17,9 +17,6 @@ from geval_py.explaining.calibration import calibration
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.significance import beta_cdf, expanded_tail, t_quantile, t_tails
 from geval_py.explaining.statistics import (
-    Estimator,
-    pair_tests,
-    sample_of,
     spread_of_mean,
 )
 from geval_py.scoring.metrics.base import LineStatistics
@@ -30,7 +27,6 @@ LOG_LOSS, PERPLEXITY, ACCURACY = (METRICS[name] for name in ("LogLossHashed", "P
 
 
 def documents(labels):
-    """The number of each line's document."""
     return Documents.of("FileId", [str(label) for label in labels]).of_line
 
 
@@ -138,22 +134,8 @@ def test_a_metric_of_sums_by_documents():
     assert (got.low, got.high) == pytest.approx((whole - half, whole + half), rel=1e-6)
 
 
-@pytest.mark.parametrize("metric", [LOG_LOSS, METRICS["Accuracy"]], ids=["losses", "scores"])
-def test_pairs_are_compared_by_a_t_test_of_documents(metric):
-    """With documents of one size, its statistic is that of their means; no sample and no seed decides."""
-    rng = np.random.default_rng(4)
-    labels = np.repeat(np.arange(8), 5)
-    values = rng.integers(0, 2, (2, 40)) + rng.normal(0, 0.5, (2, 8))[:, labels] ** 2
-    sample = sample_of(metric, list(map(column, values)), labels)
-    means = (values[0] - values[1]).reshape(8, 5).mean(axis=1)
-    expected = pytest.approx(scipy.stats.ttest_1samp(means, 0).pvalue)
-    tests = [pair_tests(Estimator(sample, samples=9, seed=seed), [(0, 1)])[0, 1] for seed in (1, 2)]
-    assert [test.p_value for test in tests] == [expected, expected]
-
-
 @pytest.fixture
 def challenge(tmp_path, monkeypatch):
-    """Sixty lines of twelve files, which are hard or easy as a whole."""
     rng = np.random.default_rng(5)
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed --precision 2 --in-header in-header.tsv\n")
     (tmp_path / "in-header.tsv").write_text("FileId\tSame\tText\n")
@@ -209,7 +191,6 @@ def test_outputs_of_which_a_filter_selects_other_lines(words, short, challenge, 
 
 
 def test_the_documents_are_those_of_the_scored_lines(challenge):
-    """A filter that leaves the lines of the last files leaves their documents."""
     lines = (challenge / "dev-0/out-one.tsv").read_text().splitlines(keepends=True)
     (challenge / "dev-0/out-one.tsv").write_text("".join(["b:0.5 :0.5\n"] * 5 + lines[5:]))
     filtered = evaluate(challenge, "dev-0", output="one", metric="PerplexityHashed:f<out:a>")
@@ -218,7 +199,6 @@ def test_the_documents_are_those_of_the_scored_lines(challenge):
 
 @pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_a_claim_of_which_one_document_is_finite(challenge):
-    """One document cannot contradict the claim."""
     lines = ["b:1\n"] * 55 + (challenge / "dev-0/out-one.tsv").read_text().splitlines(keepends=True)[55:]
     (challenge / "dev-0/out-one.tsv").write_text("".join(lines))
     result = evaluate(challenge, "dev-0", output="one")

@@ -7,7 +7,6 @@ import pytest
 import scipy.stats
 from raising import refused
 
-import geval_py
 from geval_py import compare, evaluate
 from geval_py.explaining.statistics import spread_of_mean
 
@@ -179,13 +178,3 @@ def test_the_coverage_of_intervals(kind, effect, documents):
     of = f"{kind}, {effect}, {documents} documents"
     print(f"\n{of}: {np.mean(held):.1%}; without the correction {np.mean(uncorrected):.1%}")
     assert 1 - np.mean(held) <= at_most(0.07)
-
-
-def test_a_frame_has_the_intervals_of_a_comparison(challenge, tmp_path):
-    challenge({"FileId": np.arange(600) // 15}, **alike_outputs(np.random.default_rng(6), 2, 0.6))
-    outputs = geval_py.evaluate_all(tmp_path, "dev-0")
-    table, frame = compare(outputs, samples=20).to_frame(), outputs.to_frame(intervals=True)
-    both = frame.merge(table, on="output")
-    assert both["LogLossHashed_low"].tolist() == both["low"].tolist()
-    assert both["LogLossHashed_high"].tolist() == both["high"].tolist()
-    assert compare(outputs, samples=20).documents == "FileId"

@@ -59,14 +59,6 @@ def test_no_document_is_in_two_folds(pair):
     assert (groups.max() + 1, notes) == (DOCUMENTS * LINES, [])
 
 
-def test_a_column_that_is_another_on_each_line(pair):
-    by_line = improve(pair, documents=False, words=0)
-    for name, documents in {"Text": "Text", "document": range(DOCUMENTS * LINES)}.items():
-        found = improve(pair, documents=documents, words=0)
-        assert found.notes == (f"each line has a different {name}: the results are the same as without documents",)
-        assert replace(found, notes=()) == by_line
-
-
 def test_a_document_for_each_line_is_as_a_column(pair):
     one = pair[0]
     files = one.to_frame()["FileId"]

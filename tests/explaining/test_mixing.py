@@ -12,12 +12,19 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from profiles import examples
 from raising import refused
-from scipy import optimize
+from scipy import optimize, stats
 
 from geval_py import MalformedLineError, UsageError, check, evaluate, improve, score
 from geval_py.errors import ExistingFileError, UnreadableFileError
 from geval_py.explaining.derived import mixed_output
-from geval_py.explaining.mixing import best_weights
+from geval_py.explaining.mixing import (
+    MIN_GAIN,
+    Change,
+    best_weights,
+    change_of,
+    fold_of_lines,
+    frequent_words,
+)
 from geval_py.reading.outputs import output_at
 from geval_py.scoring.kernel.rewriting import Mixing
 
@@ -87,10 +94,6 @@ def test_the_weights_are_those_that_another_search_finds(rows, lines):
 
     theirs = min(optimize.minimize(loss_of_logits, start, method="Nelder-Mead").fun for start in np.eye(3) * 3)
     assert loss(weights) <= theirs + 1e-4
-
-
-def test_without_lines_weights_are_alike():
-    assert best_weights(np.empty((4, 0))).tolist() == [0.25] * 4
 
 
 def sure_and_unsure(rng, lines):
@@ -273,14 +276,6 @@ def test_a_source_that_lost_lines_meanwhile_is_named(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tsv", "b.tsv"]
 
 
-def test_words_mixed_with_a_vector_are_a_vector():
-    """Whichever comes first."""
-    mixing = Mixing(weights=((0.0, 0.5, 0.5, 0.0, 0.0, 0.0),), bits=1)
-    for texts in (["a:0.5 :0.5", "-1 -1"], ["-1 -1", "a:0.5 :0.5"], ["-1 -1", "-1 -1"]):
-        assert len(mixing.rewrite_line(texts, 1).split(" ")) == 2
-        assert ":" not in mixing.rewrite_line(texts, 1)
-
-
 @pytest.mark.parametrize("at_fault", [0, 1])
 def test_the_output_at_fault_is_named(at_fault, tmp_path):
     paths = [str(tmp_path / f"{name}.tsv") for name in "ab"]
@@ -298,14 +293,11 @@ FEW = "the result of mixing on 99 lines may be due to chance"
 NO_TRAIN = "there is no train/expected.tsv, whose frequent words would be mixed in"
 
 
-@pytest.mark.parametrize(
-    ("lines", "arguments", "message"),
-    [
-        (100, {"words": 5}, NO_TRAIN),
-        (100, {"seed": -1}, "the seed is a whole number from 0 on"),
-        (99, {}, f"{FEW}; take 100 lines or more, or give force=…"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "arguments", "message"), [
+    (100, {"words": 5}, NO_TRAIN),
+    (100, {"seed": -1}, "the seed is a whole number from 0 on"),
+    (99, {}, f"{FEW}; take 100 lines or more, or give force=…"),
+])  # fmt: skip
 def test_refused(lines, arguments, message):
     with refused(message):
         improve(score(["a:0.5 :0.5"] * lines, ["a"] * lines, metric="PerplexityHashed"), **arguments)
@@ -337,3 +329,86 @@ def test_only_hashed_metrics(metric):
         f"not {metric}"
     ):
         improve(evaluation)
+
+
+def test_frequent_words():
+    answers = ["b", "the", "a", "the", "x y", "", "a\t", "b", "a"]
+    found = frequent_words(answers, 2)
+    assert list(found.items()) == [("a", 2 / 9), ("b", 2 / 9)]
+    assert list(frequent_words(answers, 9)) == ["a", "b", "the"]
+
+
+ODD = ["no\u00a0break", "a\tb", "zero\u200bwidth", "a\ufeffmark", "x:0.1,y", "5;a:b", "\x07bell", "isolate\u2066"]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=ascii)
+def test_words_that_a_rule_speaks_of_are_not_listed(odd, tmp_path):
+    others = ["fine", "ka:lo", "soft\u00adhyphen"]
+    assert list(frequent_words([odd, *others], 9)) == others
+    (tmp_path / "out.tsv").write_text(f"{odd}:0.5 :0.5\n", encoding="utf-8")
+    problems = check(tmp_path / "out.tsv").problems
+    assert {problem.rule.code for problem in problems} & {"W208", "W209", "E113", "E114"}
+
+
+def test_documents_are_held_out_together():
+    groups = np.repeat(np.arange(25), 7)
+    folds = fold_of_lines(groups, seed=3)
+    assert set(folds) == set(range(10))
+    assert all(len(set(folds[groups == group])) == 1 for group in range(25))
+    assert set(fold_of_lines(np.array([0, 1, 1]), seed=3)) == {0, 1}
+
+
+def test_the_interval_is_that_of_the_sums_of_documents():
+    """Specification, section 1: v = G/(G-1) sum (sum of deviations)^2 / N^2, and Student's t."""
+    rng = np.random.default_rng(5)
+    base, losses, groups = rng.exponential(3, 90), rng.exponential(2, 90), np.arange(90) // 6
+    change = change_of(losses, base, groups)
+    mean = (losses - base).mean()
+    sums = [((losses - base)[groups == g] - mean).sum() for g in range(15)]
+    half = stats.t.ppf(0.975, 14) * math.sqrt(15 / 14 * np.square(sums).sum()) / 90
+    assert (change.low, change.mean, change.high) == pytest.approx((mean - half, mean, mean + half))
+    alone = change_of(losses, base, np.arange(90))
+    theirs = stats.ttest_rel(losses, base).confidence_interval()
+    assert (alone.low, alone.high) == pytest.approx(tuple(theirs), rel=1e-9)
+
+
+INFINITE = {
+    "fixed": ([1.0, 1.0], [math.inf, 1.0], -math.inf, True),
+    "broken": ([math.inf, 1.0], [1.0, 2.0], math.inf, False),
+    "both": ([math.inf, 1.0], [1.0, math.inf], math.inf, False),
+    "the same": ([math.inf, 1.0], [math.inf, 1.0], 0.0, False),
+}
+
+
+@pytest.mark.parametrize(("losses", "base", "mean", "better"), INFINITE.values(), ids=INFINITE)
+def test_changes_of_infinite_losses(losses, base, mean, better):
+    change = change_of(np.array(losses), np.array(base), np.arange(2))
+    assert (change.mean, change.is_better) == (mean, better)
+
+
+def test_what_is_no_use_is_not_taken():
+    tiny = np.full(100, 1.0)
+    assert not change_of(tiny - MIN_GAIN / 2, tiny, np.arange(100)).is_better
+    spread = np.linspace(-1e-6, 1e-6, 100)
+    assert change_of(tiny - MIN_GAIN * 2 + spread, tiny, np.arange(100)).is_better
+    alike = change_of(tiny - MIN_GAIN * 2, tiny, np.arange(100))  # only p can tell, and 0.98 does not
+    assert (alike.is_better, alike.cells()) == (False, ("-0.0002", "", "0.9802"))
+
+
+def test_p_is_a_bound_by_the_likelihood():
+    losses, lines = np.zeros(400), np.arange(400)
+    losses[:40] = -0.2  # 8 nats less in all
+    assert change_of(losses, np.zeros(400), lines).p_value == pytest.approx(math.exp(-8))
+    assert change_of(-losses, np.zeros(400), lines).p_value == 1.0
+    by_document = change_of(losses, np.zeros(400), lines // 20)
+    assert math.exp(-8) < by_document.p_value < 1
+    assert by_document.is_better is (by_document.p_value <= 0.05)
+    assert not change_of(np.zeros(400), np.zeros(400), lines).is_better
+
+
+@pytest.mark.parametrize(
+    ("high", "taken", "verdict"),
+    [(-0.01, True, "take it"), (0.01, True, "probably better"), (np.nan, True, "probably better"), (0.01, False, "leave it")],
+)  # fmt: skip
+def test_verdicts(high, taken, verdict):
+    assert Change(mean=-0.1, low=-0.2, high=high, p_value=0.001).verdict(taken=taken) == verdict

@@ -58,7 +58,6 @@ def test_line_ends_of_windows_and_compression(read, tmp_path):
 
 
 def test_minus_99_is_zero(read):
-    """As SRILM writes it."""
     model = read(GOOD.replace("0\t<s>\t-0.3", "-99\t<s>\t-99"))
     assert model.levels[0].log_probabilities[1] == model.levels[0].log_backoffs[1] == -np.inf
 

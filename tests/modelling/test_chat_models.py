@@ -127,7 +127,6 @@ def test_a_server_that_gives_no_text(chat, monkeypatch):
 
 
 def test_a_server_that_stops_returning_alternatives(chat, monkeypatch):
-    """No line is written for it."""
     monkeypatch.setattr(served_models, "MAX_WAIT", 0.001)
     lines = iter([openai] * 4)
     model, asked = chat(lambda *request: next(lines, one_at_a_time)(*request))

@@ -1,12 +1,14 @@
 """Texts as lmplz reads them."""
 
 import gzip
+import os
 from itertools import pairwise
 
 import pytest
 from raising import refused
 
 from geval_py.errors import EmptyFileError, MalformedLineError, ModelError, UnreadableFileError
+from geval_py.modelling import estimation
 from geval_py.modelling.corpus import corpus_of
 from geval_py.modelling.estimation import Estimation, estimate
 from geval_py.modelling.texts import blocks_of_files
@@ -19,7 +21,6 @@ def read(tmp_path, data, **options):
 
 
 def words_of(corpus):
-    """Return the sentences of a corpus, without marks."""
     words = [corpus.words[token] for token in corpus.tokens.tolist()]
     starts = [place for place, word in enumerate(words) if word == b"<s>"]
     return [words[start + 1 : stop - 1] for start, stop in pairwise([*starts, len(words)])]
@@ -43,7 +44,6 @@ def test_words(data, wanted, tmp_path):
 
 
 def test_words_are_numbered_as_they_appear(tmp_path):
-    """In several texts, some compressed."""
     (tmp_path / "one.txt").write_bytes(b"b a")
     (tmp_path / "two.txt.gz").write_bytes(gzip.compress(b"a c\n"))
     corpus = corpus_of(blocks_of_files([str(tmp_path / "one.txt"), str(tmp_path / "two.txt.gz")]))
@@ -83,7 +83,6 @@ def test_what_is_not_utf8_is_remembered(tmp_path):
 
 
 def test_an_empty_vocabulary_is_one(tmp_path):
-    """All words of the text are <unk>; the marks are kept."""
     how = Estimation(order=2, vocabulary=frozenset(), fallback=(0.5, 1.0, 1.5))
     model = estimate(read(tmp_path, b"a b\nb a\n"), how).model
     assert (model.words, len(model.levels[1])) == ([b"<unk>", b"<s>", b"</s>"], 0)
@@ -100,11 +99,6 @@ def test_a_text_too_small_for_kneser_ney(tmp_path):
         estimate(read(tmp_path, b"a b\nb a\n"), Estimation(order=2))
 
 
-def test_an_order_beyond_the_longest_sentence(tmp_path):
-    found = estimate(read(tmp_path, b"a b\nb a\n"), Estimation(order=7, fallback=(0.5, 1.0, 1.5)))
-    assert found.counts == (5, 6, 4, 2, 0, 0, 0)
-
-
 WRONG = {
     "order": ({"order": 0}, "the order is a whole number from 1 to 100, not 0"),
     "a higher order": ({"order": 101}, "the order is a whole number from 1 to 100, not 101"),
@@ -119,3 +113,36 @@ def test_wrong_options(how, message):
     assert [Estimation(order=order).order for order in (1, 100)] == [1, 100]
     with refused(message):
         Estimation(**how)
+
+
+TEXT = "a b c\na b\nb c a\n" * 3 + "c\nd\ne f\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text(TEXT)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["add-one", "maximum-likelihood", None])
+def test_a_text_that_does_not_fit(geval, folder, monkeypatch, kind):
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 3, "SC_PAGE_SIZE": 1_000_000_000}.get)
+    monkeypatch.setattr(estimation, "TOKEN_BYTES", 10**8)
+    words = ("lm", "train", "text", "-o", "2", "--arpa", "x.arpa", *(("--counts", kind) if kind else ()))
+    assert geval(*words) == (
+        2, "", "geval: training needs about 5.2 GB of memory for 52 tokens, and there are 3.0 GB\n"
+        "  KenLM's lmplz trains on disk: lmplz -o 2 <text.txt >text.arpa\n",
+    )  # fmt: skip
+    assert os.listdir(folder) == ["text"]
+
+
+def test_a_text_that_does_not_fit_into_a_container(geval, folder, monkeypatch):
+    (folder / "memory.max").write_text("2000000000\n")
+    (folder / "unlimited").write_text("max\n")
+    limits = [str(folder / name) for name in ("no", "unlimited", "memory.max")]
+    monkeypatch.setattr(estimation, "CONTAINER_LIMITS", limits)
+    monkeypatch.setattr(estimation, "TOKEN_BYTES", 10**8)
+    assert geval("lm", "train", "text", "-o", "2", "--arpa", "x.arpa")[2].splitlines()[0] == (
+        "geval: training needs about 5.2 GB of memory for 52 tokens, and there are 2.0 GB"
+    )

@@ -3,10 +3,8 @@
 import json
 import math
 import re
-import shutil
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -374,7 +372,6 @@ def test_devices(tiny_gpt2):
 @pytest.mark.parametrize(("dtype", "type_of_weights", "difference"), [("int8", "int8", 0.01), ("int4", "uint8", 0.2)])
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # in bitsandbytes
 def test_quantised_weights(dtype, type_of_weights, difference, tmp_path, capfd):
-    """Those of bitsandbytes, which computes on a CPU, too."""
     folder = write_model(tmp_path, "gemma3_text", few_letters(), ENDED, **ARCHITECTURES["gemma3_text"])
     plain, quantised = language_models.Causal(folder), language_models.Causal(folder, dtype)
     weights = quantised._model.model.layers[0].mlp.up_proj.weight
@@ -383,25 +380,6 @@ def test_quantised_weights(dtype, type_of_weights, difference, tmp_path, capfd):
     assert 0 < abs(after.probabilities - expected.probabilities).sum() / 2 < difference
     assert len(WordSearch(quantised, 20).words("the schooner")) == 20
     assert capfd.readouterr().err == ""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("settings", "package"), [
-    ({"quant_method": "gptq", "bits": 4}, "optimum"),
-    ({"quant_method": "awq", "bits": 4, "version": "gemm", "group_size": 128, "zero_point": True}, "gptqmodel"),
-    ({"quant_method": "compressed-tensors", "format": "int-quantized"}, "compressed_tensors"),
-], ids=["GPTQ", "AWQ", "compressed-tensors"])  # fmt: skip
-def test_the_package_that_quantised_weights_need_is_named(settings, package, tiny_gpt2, tmp_path):
-    if find_spec(package):
-        pytest.skip("it is installed")
-    shutil.copytree(tiny_gpt2, tmp_path / "model")
-    config = tmp_path / "model" / "config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"quantization_config": settings}))
-    with pytest.raises(ModelError) as caught:
-        language_models.Causal(str(tmp_path / "model"))
-    message = str(caught.value)
-    assert message.startswith(f"transformers cannot load `{tmp_path / 'model'}`: ")
-    assert f"pip install {package.replace('_', '-')}" in message
 
 
 @pytest.mark.long
@@ -529,27 +507,6 @@ def test_a_gguf_file_without_llama_cpp(tiny_gpt2, tmp_path, monkeypatch, geval):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("size", "reason"),
-    [
-        (0, "{} does not start with the GGUF magic bytes, so it is not a GGUF file."),
-        (
-            5000,
-            "unpack_from requires a buffer of at least 5010 bytes for unpacking 8 bytes at offset 5002 (actual buffer "
-            "size is 5000)",
-        ),
-        (90_000, "cannot reshape array of size 18628 into shape (500,64)"),
-    ],
-)
-def test_a_damaged_gguf_file_without_llama_cpp(size, reason, tiny_gpt2, tmp_path):
-    path = tmp_path / "bad.gguf"
-    write_gguf(path, tiny_gpt2)
-    path.write_bytes(path.read_bytes()[:size] or b"text")
-    with refused(f"transformers cannot load `{path}`: {reason.format(path)}", ModelError):
-        language_models.Causal(str(path))
-
-
-@pytest.mark.long
 def test_a_damaged_model_of_llama_cpp(tmp_path):
     (tmp_path / "bad.gguf").write_bytes(b"GGUF" + b"\0" * 100)
     with pytest.raises(ModelError, match=r"^llama\.cpp cannot read this model\n  it is damaged, or of a new kind"):
@@ -626,13 +583,10 @@ def byte_level_of_signs(special):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("make", "words", "no_words"),
-    [
-        (word_piece_of_signs, {"a", "##", "ab", "a##", "##b", "a####"}, {"b", ""}),
-        (byte_level_of_signs, {"##", "##a", "##b"}, {"a", "c"}),  # which no space begins
-    ],
-)
+@pytest.mark.parametrize(("make", "words", "no_words"), [
+    (word_piece_of_signs, {"a", "##", "ab", "a##", "##b", "a####"}, {"b", ""}),
+    (byte_level_of_signs, {"##", "##a", "##b"}, {"a", "c"}),  # which no space begins
+])  # fmt: skip
 def test_the_mark_of_pieces_as_a_word(make, words, no_words, tmp_path):
     """`##` marks the pieces of WordPiece; alone, or in the vocabulary of RoBERTa, it is itself."""
     special = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
@@ -651,13 +605,6 @@ def write_challenge(folder, monkeypatch):
     (folder / "dev-0").mkdir()
     long = " ".join(TEXT.split()[:700])
     (folder / "dev-0" / "in.tsv").write_text(f"the schooner\tHarbor\n{long}\t{long}\n\tof corn\n")
-
-
-@pytest.mark.long
-def test_a_masked_model_predicts_a_challenge(tiny_bert, tmp_path, monkeypatch, geval):
-    write_challenge(tmp_path, monkeypatch)
-    assert geval("predict", "-t", "dev-0", "--model", f"hf:{tiny_bert}", "--words", "30")[::2] == (0, "")
-    assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
 
 
 SERVER_OF_LLAMA_CPP = """\

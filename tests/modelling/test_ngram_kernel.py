@@ -66,7 +66,6 @@ def path(tmp_path_factory):
 @given(ROWS)
 @example(["-1\ta b\t-0.5", "-1\ta c"])
 def test_rows_that_are_read(path, rows):
-    """Models, and errors to the letter."""
     path.write_text(HEAD % len(rows) + "\n".join(rows) + "\n\n\\3-grams:\n\n\\end\\\n", newline="")
     answers = []
     for kind in (Numbering, NativeNumbering):

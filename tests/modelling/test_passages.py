@@ -45,7 +45,6 @@ class Counting(TokenModel):
 
 
 def windows(tokens, size):
-    """The windows of loglikelihood_rolling by its definition: what the model sees, and how many tokens it predicts."""
     done = 0
     while done < len(tokens):
         if done == 0:
@@ -160,31 +159,3 @@ def test_options_of_other_models(geval, tmp_path):
         assert geval("lm", "perplexity", str(tmp_path / "a.arpa"), str(tmp_path / "text"), *option) == (
             2, "", "geval: --window and --whole-texts are for gguf:FILE, hf:NAME and openai:URL#MODEL\n"
         )  # fmt: skip
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("size", [None, 5, 64])
-def test_figures_are_those_of_the_harness(size, tmp_path):
-    """lm_eval 0.4, by a GPT-2 whose tokenizer has a token that begins texts."""
-    from lm_eval.api.instance import Instance
-    from lm_eval.api.metrics import bits_per_byte, weighted_perplexity
-    from lm_eval.models.huggingface import HFLM
-    from test_language_models import TEXT, gpt2
-
-    from geval_py.modelling.language_models import Causal
-
-    gpt2(tmp_path, n_positions=64)
-    texts = [TEXT[:400], *TEXT[400:700].split("\n"), "a"]
-    harness = HFLM(str(tmp_path), device="cpu", max_length=size)
-    requests = [Instance("loglikelihood_rolling", {}, (text,), place) for place, text in enumerate(texts)]
-    nats = harness.loglikelihood_rolling(requests, disable_tqdm=True)
-    scores = score_passages(Causal(str(tmp_path)), texts, size)
-    assert scores[:, 0] * math.log(10) == pytest.approx(nats, rel=1e-6, abs=1e-4)
-    document = passages_shown(scores).document
-    of_bytes, of_words = (
-        [(log, count) for log, count in zip(nats, counts.tolist(), strict=True) if count]
-        for counts in (scores[:, 3], scores[:, 2])
-    )
-    assert document["word_perplexity"] == pytest.approx(weighted_perplexity(of_words), rel=1e-6)
-    assert document["byte_perplexity"] == pytest.approx(weighted_perplexity(of_bytes), rel=1e-6)
-    assert document["bits_per_byte"] == pytest.approx(bits_per_byte(of_bytes), rel=1e-6)

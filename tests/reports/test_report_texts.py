@@ -67,13 +67,6 @@ def test_what_is_best_and_worst_is_said(page_of):
     assert sentences(text, "column-1")[0] == "TER is 24.8 in each part."
 
 
-def test_no_best_score_is_said_where_there_is_none():
-    report = Report(score(["0.5", "0.9", "0.1"], ["1", "3", "8"], metric="Improvement@0.5"))
-    text = page(report, "Improvement")
-    assert sentences(text, "quality")[-1].endswith("Of Improvement@0.5, higher is better.")
-    assert sentences(text, "spread")[0].startswith("The mean of the lines is 0.")
-
-
 OTHERS = [name for name, metric in METRICS.items() if not metric.is_of_words]
 MARKS = {name: () if name in OF_EACH_KIND else pytest.mark.long for name in OTHERS}
 
@@ -98,7 +91,6 @@ def test_every_metric_has_a_page_without_empty_panels(tmp_path, metric):
 
 
 def perfect(folder, metric):
-    """An output that is right on each line of a sample: the first of the answers."""
     lines = (folder / "test-A" / "expected.tsv").read_text(encoding="utf-8").splitlines()
     path = folder / "perfect.tsv"
     path.write_text("".join(f"{perfect_line(line, metric)}\n" for line in lines), encoding="utf-8")
@@ -106,7 +98,6 @@ def perfect(folder, metric):
 
 
 def test_at_most_eight_columns_have_a_panel():
-    """The first of those that divide the lines."""
     rows = ["\t".join(["same", *(f"{'ab'[n // 30]}{column}" for column in range(9))]) for n in range(60)]
     for metric, line in (("Accuracy", "x"), ("LogLossHashed", "x:0.5 y:0.25 :0.25")):
         report = Report(score([line] * 60, ["x", "y"] * 30, metric=metric, inputs=rows))

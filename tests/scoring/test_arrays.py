@@ -36,7 +36,6 @@ def backend(request, monkeypatch):
 
 
 def text_losses(words, rows, expected, bits, lines):
-    """The losses of rows written with repr: lists of numbers, or of (word, number); "" is the rest."""
     found = []
     for row, word, line in zip(rows, expected, lines, strict=True):
         pairs = row if row and isinstance(row[0], tuple) else zip(words, row, strict=True)
@@ -268,7 +267,6 @@ def test_rows_may_be_sequences():
 
 
 def test_tables_are_predictions(tmp_path):
-    """Their columns are words; before, they were taken for the lines."""
     table = pd.DataFrame(VALUES, columns=["the", "a"])
     write_output(tmp_path / "out.tsv", table)
     assert (tmp_path / "out.tsv").read_text() == "the:0.5 a:0.25 :0.25\nthe:0.125 a:0.5 :0.375\n"
@@ -297,7 +295,6 @@ def test_no_rows():
 
 @LITTLE_MASS
 def test_masked_words_and_rows_without_mass():
-    """-inf is no mass; without a rest, what is missing to 1 is everybody's."""
     metric = Metric(HASHED, vocabulary=["the", "a"])
     assert_same(metric.losses([[-math.inf, 0.0]], ["a"], logits=True), [0.0])
     assert_same(metric.losses([[-math.inf, -math.inf]], ["a"], log=True), [math.log(1024)])
@@ -374,14 +371,11 @@ def test_faults(arguments, message):
     assert str(caught.value).startswith(message) if message.endswith((": ", ", ")) else str(caught.value) == message
 
 
-@pytest.mark.parametrize(
-    ("probabilities", "rest", "row", "total"),
-    [
-        ([[0.9, 0.1], [0.9, 0.9]], None, 1, 1.8), ([[0.5, 0.3]], 0.5, 0, 1.3), ([[[0.5, 0.5], [1, 1]]], None, "0, 1", 2),
-        (([[0, 1], [0, 0]], [[0.5, 0.25], [0.75, 0.75]]), None, 1, 1.5),
-        (([[0, 0], [0, 1]], [[0, 0.5], [0.75, 0.5]]), [0.5, 0.5], 1, 1.75),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("probabilities", "rest", "row", "total"), [
+    ([[0.9, 0.1], [0.9, 0.9]], None, 1, 1.8), ([[0.5, 0.3]], 0.5, 0, 1.3), ([[[0.5, 0.5], [1, 1]]], None, "0, 1", 2),
+    (([[0, 1], [0, 0]], [[0.5, 0.25], [0.75, 0.75]]), None, 1, 1.5),
+    (([[0, 0], [0, 1]], [[0, 0.5], [0.75, 0.5]]), [0.5, 0.5], 1, 1.75),
+])  # fmt: skip
 def test_a_warning_of_rows_that_sum_to_more_than_1(probabilities, rest, row, total):
     metric, what = Metric(HASHED, vocabulary=["the", "a"]), f"predictions[{row}] sum to {total}"
     predictions = metric.predictions(probabilities, rest=rest)
@@ -395,7 +389,6 @@ def test_a_warning_of_rows_that_sum_to_more_than_1(probabilities, rest, row, tot
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_a_warning_of_softmax_twice(dtype, tmp_path):
-    """Once for a call, and for rows that are all probabilities."""
     metric, words = Metric(HASHED, vocabulary=["the", "a"]), ["the", "a"]
     probabilities = np.array([[0.9, 0.1], [0.3334, 0.6667]], dtype)
     for call in (
@@ -434,7 +427,6 @@ def test_a_warning_of_another_unit(name, tmp_path):
 
 
 def test_numbers_that_need_no_warning():
-    """Logits of some words with a rest, logarithms of which one row lists the answer, few words of a line, rounded rows."""
     metric = Metric(HASHED, vocabulary=["the", "a", "of"])
     metric(TOP, ["the", "of"], logits=True, rest=1.0)
     metric([[-80.0, -75.0, -90.0], [-0.1, -5.0, -5.0]], ["the", "of"], log=True)
@@ -448,20 +440,17 @@ def left_out(ids):
     return f"\n  {advice}; see docs/softmax.md, Special tokens"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["New York"], "the word 'New York' contains a space, which would split the line" + left_out(0)),
-        (np.array(["the", "a b"]), "the word 'a b' contains a space, which would split the line" + left_out(1)),
-        (["\n", "the", " of"], "the word '\\n' contains a line end, which would split the line" + left_out("0, 2")),
-        (["the", ""], "an empty word: give the probability of all other words as rest=…" + left_out(1)),
-        (["the", 7], "the word 7 is not a string" + left_out(1)),
-        (["the", "a", "the"],
-            "the vocabulary has the word 'the' 2 times\n  duplicates=\"sum\" adds up the probabilities of equal words"),
-        ({"the": 0, "a": 2}, "the ids of 2 words are 0 to 1, each once; 1 is missing"),
-        ({"the": 0, "a": 0}, "the ids of 2 words are 0 to 1, each once; 1 is missing"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "message"), [
+    (["New York"], "the word 'New York' contains a space, which would split the line" + left_out(0)),
+    (np.array(["the", "a b"]), "the word 'a b' contains a space, which would split the line" + left_out(1)),
+    (["\n", "the", " of"], "the word '\\n' contains a line end, which would split the line" + left_out("0, 2")),
+    (["the", ""], "an empty word: give the probability of all other words as rest=…" + left_out(1)),
+    (["the", 7], "the word 7 is not a string" + left_out(1)),
+    (["the", "a", "the"],
+        "the vocabulary has the word 'the' 2 times\n  duplicates=\"sum\" adds up the probabilities of equal words"),
+    ({"the": 0, "a": 2}, "the ids of 2 words are 0 to 1, each once; 1 is missing"),
+    ({"the": 0, "a": 0}, "the ids of 2 words are 0 to 1, each once; 1 is missing"),
+])  # fmt: skip
 def test_vocabularies_that_are_refused(words, message):
     with refused(message):
         Metric(HASHED, vocabulary=words)
@@ -480,17 +469,14 @@ def test_a_warning_of_tokens(mark):
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"values": np.zeros((1, 3))}, {"values": np.zeros((2, 2))}, {"values": np.zeros((1, 2), np.int64)},
-        {"values": np.zeros((1, 3)), "ids": np.zeros((1, 2), np.int64)},
-        {"values": np.zeros((1, 1)), "ids": np.zeros((1, 2), np.int64)},
-        {"values": np.zeros((1, 4))[:, ::2], "ids": np.zeros((1, 2), np.int64)},
-        {"values": np.zeros(2), "ids": np.zeros(2, np.int64)},
-        {"values": np.zeros((1, 2)), "rests": np.zeros(2)}, {"values": np.zeros((1, 2)), "expected": b"a\nb\n"},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("how", [
+    {"values": np.zeros((1, 3))}, {"values": np.zeros((2, 2))}, {"values": np.zeros((1, 2), np.int64)},
+    {"values": np.zeros((1, 3)), "ids": np.zeros((1, 2), np.int64)},
+    {"values": np.zeros((1, 1)), "ids": np.zeros((1, 2), np.int64)},
+    {"values": np.zeros((1, 4))[:, ::2], "ids": np.zeros((1, 2), np.int64)},
+    {"values": np.zeros(2), "ids": np.zeros(2, np.int64)},
+    {"values": np.zeros((1, 2)), "rests": np.zeros(2)}, {"values": np.zeros((1, 2)), "expected": b"a\nb\n"},
+])  # fmt: skip
 def test_the_native_kernel_trusts_no_array(how):
     from geval_py.scoring.kernel import _native
 
@@ -578,7 +564,6 @@ def test_batches_are_written_as_one_array(tmp_path, how):
 
 
 def test_a_batch_is_written_before_the_next_is_made(tmp_path):
-    """The memory is that of a batch, not of the file."""
     values, words = np.full((50, 200), 1e-3), [f"w{n}" for n in range(200)]
     write_output(tmp_path / "out.tsv", values, vocabulary=words, top=180)  # what is imported here takes memory, too
     tracemalloc.start()

@@ -98,7 +98,6 @@ def scheduler(tmp_path):
 
 
 def test_the_scheduler_is_killed(scheduler, tmp_path, monkeypatch):
-    """One error."""
     address, process = scheduler
     write_much(tmp_path)
     with opened_cluster(address) as client, pytest.raises(ClusterError) as caught:

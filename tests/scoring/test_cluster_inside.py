@@ -46,7 +46,6 @@ def cluster():
 )
 @given(output=st.one_of(files, long_files), difference=differences, ranges=st.integers(1, 20))
 def test_scores_as_one_thread(output, difference, ranges, cluster, tmp_path_factory):
-    """The same signature, losses and texts, to the last bit, or the same error."""
     folder = tmp_path_factory.mktemp("cluster")  # after an error workers may still be reading the one before
     split = write(folder, output, difference)
     want = result(split, METRICS, threads=1)

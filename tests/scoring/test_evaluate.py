@@ -12,7 +12,6 @@ from geval_py import Challenge, evaluate, evaluate_all
 
 @pytest.fixture
 def challenge(tmp_path):
-    """A challenge of three items whose losses are known: ln 2, ln 4 and ln 2."""
     (tmp_path / "config.txt").write_text("--metric Perplexity --metric LogLoss --in-header in-header.tsv\n")
     (tmp_path / "in-header.tsv").write_text("Left\toutput\n")
     for name in ("train", "dev-0"):
@@ -42,7 +41,6 @@ def test_a_test_set_is_named_by_a_text_or_a_path(test, challenge):
 
 
 def test_intervals_by_documents(challenge):
-    """By a column's name or number, or by a value a line: the same interval, of each metric."""
     (challenge / "in-header.tsv").write_text("FileId\tText\n")
     (challenge / "dev-0/in.tsv").write_text("x\tu\nx\tv\ny\tw\n")
     result = evaluate(challenge, "dev-0")
@@ -58,7 +56,6 @@ def test_intervals_by_documents(challenge):
 
 @pytest.mark.parametrize(("config", "shown"), [("", "1.0397207708399179"), ("--precision 3", "1.040")])
 def test_latex_has_the_precision_of_config_txt(config, shown, challenge):
-    """Also where the answers are JSON lines."""
     rows = {"out": ['{"id": 2, "words": ["b", ""], "probabilities": [0.25, 0.75]}', '{"id": 1, "words": ["a", ""], "probabilities": [0.5, 0.5]}'],
             "expected": ['{"id": 1, "answer": "a"}', '{"id": 2, "answer": "b"}']}  # fmt: skip
     (challenge / "config.txt").write_text(f"--metric LogLoss {config}\n")
@@ -81,47 +78,37 @@ def test_the_table_of_lines(challenge):
     assert list(frame["score"]) == pytest.approx([2, 4, 2])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "lines"),
-    [
-        ({}, [1, 2, 3]),
-        ({"sort": "worst"}, [2, 1, 3]),
-        ({"sort": "best"}, [1, 3, 2]),
-        ({"filter": "exp:b"}, [2]),
-        ({"filter": ["out:0.5"]}, [1, 3]),
-        ({"filter": ["out:0.5", "in<Left>:x3"]}, [3]),
-        ({"filter": "in<2>:y"}, [1]),
-        ({"filter": ()}, [1, 2, 3]),
-        ({"filter": "out:a", "sort": "worst"}, [2, 1]),
-        ({"filter": "in<Left>:=#2", "numerical_features": True}, [2, 3]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("arguments", "lines"), [
+    ({}, [1, 2, 3]),
+    ({"sort": "worst"}, [2, 1, 3]),
+    ({"sort": "best"}, [1, 3, 2]),
+    ({"filter": "exp:b"}, [2]),
+    ({"filter": ["out:0.5"]}, [1, 3]),
+    ({"filter": ["out:0.5", "in<Left>:x3"]}, [3]),
+    ({"filter": "in<2>:y"}, [1]),
+    ({"filter": ()}, [1, 2, 3]),
+    ({"filter": "out:a", "sort": "worst"}, [2, 1]),
+    ({"filter": "in<Left>:=#2", "numerical_features": True}, [2, 3]),
+], ids=str)  # fmt: skip
 def test_lines(arguments, lines, challenge):
-    """The worst or the best lines first, stable, or only those with some features."""
     frame = evaluate(challenge, "dev-0").lines(**arguments)
     assert list(frame["line"]) == lines
     assert list(frame.index) == [line - 1 for line in lines]
     assert list(frame.columns) == list(evaluate(challenge, "dev-0").to_frame().columns)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"filter": "exp:B"}, "No item has the feature `exp:B'\n  did you mean exp:b?"),
-        ({"filter": "in<left>:x"}, "Unknown column `left' in the feature `in<left>:x'\n"
-         "  did you mean in<Left>? the columns are Left, output"),
-        ({"sort": "loss"}, "lines are sorted by the worst or the best first, not by 'loss'"),
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"filter": "exp:B"}, "No item has the feature `exp:B'\n  did you mean exp:b?"),
+    ({"filter": "in<left>:x"}, "Unknown column `left' in the feature `in<left>:x'\n"
+     "  did you mean in<Left>? the columns are Left, output"),
+    ({"sort": "loss"}, "lines are sorted by the worst or the best first, not by 'loss'"),
+], ids=str)  # fmt: skip
 def test_lines_that_cannot_be_chosen(arguments, message, challenge):
     with refused(message):
         evaluate(challenge, "dev-0").lines(**arguments)
 
 
 def test_worst_features(challenge):
-    """By rising p; ``count`` lines have a feature, ``score`` is their mean."""
     frame = evaluate(challenge, "dev-0").worst_features()
     assert list(frame.columns) == [
         "feature", "count", "score", "p", "q", "perplexity", "gain", "gain_low", "gain_high",
@@ -145,7 +132,6 @@ def test_what_goes_with_being_worse_than_another(challenge):
 
 
 def test_differences_of_infinite_scores(challenge):
-    """NaN where both are infinite."""
     (challenge / "dev-0/out.tsv").write_text("b:1\nb:1\nb:1\n")
     (challenge / "dev-0/other").write_text("b:1\nc:1\nc:1\n")
     with pytest.warns(UserWarning, match="the loss of 2 of 3 lines is infinite"):

@@ -48,7 +48,6 @@ TABLE = np.array([[prediction.get(word, 0.0) for word in WORDS] for prediction i
 
 @pytest.fixture
 def challenge(tmp_path):
-    """The same lines in files."""
     (tmp_path / "dev-0").mkdir()
     for name, lines in {
         "config.txt": [f"--metric {HASHED} --in-header in-header.tsv"],
@@ -149,7 +148,6 @@ def test_lists_are_not_files_of_the_current_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("word", ["BZh91AY&SY", "%PDF-"])
 def test_a_text_may_look_like_another_file(word, tmp_path):
-    """Also a word of JSON lines, of which lines are made."""
     assert score([f"{word}:1"], ["a"], metric="Accuracy").file_lines == 1
     write_as(tmp_path / "out.jsonl", [f"{word}:0.5 :0.5"])
     (tmp_path / "expected.tsv").write_text(f"{word[1:]}\n")
@@ -222,15 +220,12 @@ def test_arrays_are_scored_by_metrics_of_words(name):
     assert metric(table, [WORDS.index(word) for word in EXPECTED]) == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize(
-    ("name", "predictions", "references", "value"),
-    [
-        ("RMSE", [1.5, 2], [1, 2], math.sqrt(0.125)),
-        ("Accuracy", ["a", "b"], ["a", "c"], 0.5),
-        ("WER", ["a b c", "d e"], ["a b c", "d f"], 0.2),
-        ("Pearson", np.array([1.0, 2.0, 4.0]), pd.Series([2.0, 4.0, 8.0]), 1.0),
-    ],
-)
+@pytest.mark.parametrize(("name", "predictions", "references", "value"), [
+    ("RMSE", [1.5, 2], [1, 2], math.sqrt(0.125)),
+    ("Accuracy", ["a", "b"], ["a", "c"], 0.5),
+    ("WER", ["a b c", "d e"], ["a b c", "d f"], 0.2),
+    ("Pearson", np.array([1.0, 2.0, 4.0]), pd.Series([2.0, 4.0, 8.0]), 1.0),
+])  # fmt: skip
 def test_metrics_of_other_tasks_take_lists(name, predictions, references, value):
     assert score(predictions, references, metric=name).score == pytest.approx(value)
     assert Metric(name)(predictions, references) == pytest.approx(value)
@@ -252,7 +247,6 @@ def test_line_numbers_of_all_kinds(lines):
 @settings(deadline=None, derandomize=True)
 @given(st.lists(st.integers(1, len(TEXTS) - 1), unique=True).map(sorted), st.booleans(), st.randoms())
 def test_batches_give_the_digits_of_the_whole(cuts, arrays, draw):
-    """In any order, from any number of metrics, some of which have nothing."""
     wanted = score(PREDICTED["arrays"] if arrays else TEXTS, EXPECTED, metric=HASHED).score
     parts = list(pairwise([0, *cuts, len(TEXTS)]))
     draw.shuffle(parts)

@@ -3,12 +3,10 @@
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 from profiles import examples
 from scorers import error, score, statistics_of
 
-from geval_py.errors import SchemeError
 from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.matching import (
     MATCHINGS,
@@ -20,38 +18,19 @@ from geval_py.scoring.metrics.registry import MAX_PREFIXES, geval_name
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 
 
-@pytest.mark.parametrize(
-    ("name", "theirs"),
-    [
-        ("Fuzzy/Lower/Accuracy", "Fuzzy/Accuracy"),
-        ("MacroAvg/Lower/Fuzzy/Smart/Accuracy", "MacroAvg/Lower/Fuzzy/Accuracy"),
-        ("Mean/Smart/MultiLabel-F0.5", "Mean/Smart/MultiLabel-F0.5"),
-        ("CutLabel/CutLabel/MultiLabel-F2", "CutLabel/CutLabel/MultiLabel-F2.0"),
-        ("MacroAvg/F2", "MacroAvg/F2.0"),
-        ("MacroAvg/SMAPE", "MacroAvg/SMAPE"),
-    ],
-)
+@pytest.mark.parametrize(("name", "theirs"), [
+    ("Fuzzy/Lower/Accuracy", "Fuzzy/Accuracy"),
+    ("MacroAvg/Lower/Fuzzy/Smart/Accuracy", "MacroAvg/Lower/Fuzzy/Accuracy"),
+    ("Mean/Smart/MultiLabel-F0.5", "Mean/Smart/MultiLabel-F0.5"),
+    ("CutLabel/CutLabel/MultiLabel-F2", "CutLabel/CutLabel/MultiLabel-F2.0"),
+    ("MacroAvg/F2", "MacroAvg/F2.0"),
+    ("MacroAvg/SMAPE", "MacroAvg/SMAPE"),
+])  # fmt: skip
 def test_names_nest(name, theirs):
-    """GEval 1.42.2: evaluationSchemeName shows the metric as it was read."""
     metric = find_metric(name)
     assert metric.name == name
     assert metric == find_metric(name)
     assert geval_name(name) == theirs
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("Lower", "Lower/", "/Accuracy", "lower/Accuracy", "Lower//Accuracy", "Lower/Accuracy/",
-            "Lower/MultiLabel-F"),
-        *("Lower/" * (MAX_PREFIXES + 1) + "Accuracy", "Lower/" * 9999 + "Accuracy", "MacroAvg/", "Mean/Lower/"),
-        *("MacroAvg/F", "MacroAvg/F1x", "Fuzzy/MultiLabel-F-1", "Mean/Fuzzy/MultiLabel-F"),
-    ],
-)  # fmt: skip
-def test_other_names_are_unknown(name):
-    with pytest.raises(SchemeError) as caught:
-        find_metric(name)
-    assert str(caught.value).startswith("Unknown or broken metric definition: ")
 
 
 def test_each_matching_has_both_metrics():
@@ -63,34 +42,16 @@ def test_each_matching_has_both_metrics():
         assert find_metric(f"Mean/{name}/MultiLabel-F2").matching == (name,)
 
 
-def edits(one, other):
-    """Count the edits from one text to another (Wagner and Fischer 1974)."""
-    row = list(range(len(other) + 1))
-    for n, left in enumerate(one, 1):
-        diagonal, row[0] = row[0], n
-        for m, right in enumerate(other, 1):
-            diagonal, row[m] = row[m], min(row[m] + 1, row[m - 1] + 1, diagonal + (left != right))
-    return row[-1]
+def test_fuzzy_divides_edits_by_what_is_expected():
+    pairs = [("kitten", "sitting"), ("abcd", "ab"), ("abcdef", "ab"), ("", "ab"), ("ab", ""), ("Łódż", "łódź")]
+    assert [fuzzy(*pair) for pair in pairs] == [3 / 7, 1, 1, 1, 1, 0.5]
 
 
-TEXT = st.text(alphabet="aAbłŁİ=5.-+VIX ", max_size=9)
-
-
-@PROPERTY
-@given(TEXT, TEXT)
-def test_fuzzy_divides_edits_by_what_is_expected(given_, expected):
-    want = min(1, edits(given_, expected) / len(expected)) if expected else 1
-    assert fuzzy(given_, expected) == want
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("5 apples", "5"), ("-5", "5"), ("+3.14", "+3.14"), ("-.5", "-.5"), ("5.", "5"), ("0012", "0012"),
-        ("٣", None), ("Henry VIII", "8"), ("I", "1"), ("MCMXC", "1990"), ("IIX", "10"), ("viii", None),
-        ("VIII. x", None), ("M" * 5000, "5000000"), ("", None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "number"), [
+    ("5 apples", "5"), ("-5", "5"), ("+3.14", "+3.14"), ("-.5", "-.5"), ("5.", "5"), ("0012", "0012"),
+    ("٣", None), ("Henry VIII", "8"), ("I", "1"), ("MCMXC", "1990"), ("IIX", "10"), ("viii", None),
+    ("VIII. x", None), ("M" * 5000, "5000000"), ("", None),
+])  # fmt: skip
 def test_numbers(text, number):
     assert number_in(text) == number
 

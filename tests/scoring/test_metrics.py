@@ -11,7 +11,7 @@ from raising import refused
 
 from geval_py.errors import MalformedLineError, SchemeError
 from geval_py.scoring.evaluate import column_of, find_metric
-from geval_py.scoring.metrics.base import LineStatistics, total
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.registry import METRICS
 from geval_py.text import visible
 
@@ -34,7 +34,6 @@ def words_column(vocabulary):
 
 
 def losses_of(statistics):
-    """The losses of a table of losses."""
     (losses,) = statistics.columns
     return list(losses)
 
@@ -54,8 +53,6 @@ TABLE = {  # the specification's, section 4: better, best, worst; and the unit
     "Accuracy": ("higher", 1.0, 0.0, "share"),
 }
 OF_GAPS = {name: METRICS[name] for name in TABLE}  # the others are in test_text_metrics.py
-OF_LOSSES = {name: metric for name, metric in OF_GAPS.items() if metric.measure.of_losses}
-each_metric = pytest.mark.parametrize("metric", OF_LOSSES.values(), ids=OF_LOSSES)
 
 
 def test_the_table_is_complete():
@@ -78,17 +75,6 @@ def test_each_metric_is_a_value_with_a_name(metric):
     assert (metric.measure.corpus_score is not None) == (metric.name in OF_ALL_LINES)
     column = column_of(metric, VOCABULARY)
     assert pickle.loads(pickle.dumps(column)) == column == column_of(metric, VOCABULARY)
-
-
-@each_metric
-@PROPERTY
-@given(loss=LOSS)
-def test_the_score_of_a_line_is_the_metric_of_that_line_alone(metric, loss):
-    """Single-line scores are the metric of that line alone: for PerplexityHashed exp(loss of the line)."""
-    alone = column(loss)
-    assert metric.of_line(loss) == metric.value(alone)
-    alone.details.append(1.0)
-    assert metric.of_line(loss) == metric.value(alone)
 
 
 @PROPERTY
@@ -123,22 +109,9 @@ def test_the_ends_of_the_range(losses, log_loss, likelihood, perplexity):
     assert scores == [log_loss, pytest.approx(likelihood, abs=1e-300), perplexity]
 
 
-@pytest.mark.parametrize(
-    ("losses", "sum_of_them"),
-    [
-        ([], 0.0), ([0.1] * 10, 1.0), ([1e16, 1.0, 1.0], 1e16 + 2), ([1e308] * 2, math.inf),
-        ([math.inf, 1.0], math.inf), ([1.0, -math.inf], -math.inf), ([math.nan, 1.0], math.nan),
-        ([math.inf, -math.inf], math.nan),
-    ],
-)  # fmt: skip
-def test_total(losses, sum_of_them):
-    assert total(array("d", losses)) == pytest.approx(sum_of_them, rel=0, abs=0, nan_ok=True)
-
-
 @pytest.mark.parametrize("bits", [*range(1, 25), "08"])
 @pytest.mark.parametrize("base", ["LikelihoodHashed", "LogLossHashed", "PerplexityHashed", "CrossEntropyHashed"])
 def test_bits(base, bits):
-    """1 to 24 bits; LikelihoodHashed10 is shown as LikelihoodHashed."""
     metric, bits = find_metric(f"{base}{bits}"), int(bits)
     assert metric.bits == bits
     assert metric.name == (base if bits == 10 else f"{base}{bits}")
@@ -168,7 +141,6 @@ UNKNOWN = {  # GEval 1.42.2: the first line
 
 @pytest.mark.parametrize(("name", "advice"), UNKNOWN.items(), ids=lambda text: text[:40])
 def test_unknown_metrics(name, advice):
-    """Unknown metric: Unknown or broken metric definition: X."""
     with pytest.raises(SchemeError) as caught:
         find_metric(name)
     assert str(caught.value) == f"Unknown or broken metric definition: {visible(name)}\n  {advice}"
@@ -215,7 +187,6 @@ def test_losses_of_exact_words(text, word, loss):
     ("text", "word", "loss"), [(":1", "", LN2), (":1", "a", LN2), ("a:0 :1", "", 0.0), ("a:0.5", "", LN2)]
 )
 def test_an_empty_word_of_the_vocabulary_cannot_be_listed_and_shares_the_rest(text, word, loss):
-    """A word not listed shares the rest evenly with the other unlisted words of a vocabulary."""
     statistics = words_column(frozenset({"", "a"})).statistics(block(text), block(word), 1)
     assert losses_of(statistics) == pytest.approx([loss])
 
@@ -226,7 +197,6 @@ WORD = st.sampled_from("abcdefg")
 @PROPERTY
 @given(st.dictionaries(WORD | st.just(""), st.floats(0.01, 1), min_size=1), st.sets(WORD, min_size=1))
 def test_the_masses_of_a_vocabulary_add_up(distribution, vocabulary):
-    """The masses of all words are at most 1, and 1 where every listed word is in the vocabulary."""
     line = " ".join(f"{word}:{value!r}" for word, value in distribution.items())
     words = sorted(vocabulary | distribution.keys() - {""})
     statistics = words_column(frozenset(vocabulary)).statistics(block(*[line] * len(words)), block(*words), 1)
@@ -255,16 +225,13 @@ def test_malformed_lines_of_exact_words(text, word, message):
     assert caught.value.role == ("expected" if text == "0.5" else "output")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected", "loss", "number"),
-    [
-        ("0.25", "1", math.log(4), 1), ("0.25", "0", -math.log(0.75), 0), ("1", "1", 0.0, 1), ("0", "0", 0.0, 0),
-        ("0", "1", math.inf, 1), ("1", "0", math.inf, 0), ("1.7", "1", 0.0, 1), ("1.7", "0", math.inf, 0),
-        ("-0.3", "0", 0.0, 0), ("-0.3", "1", math.inf, 1), ("0.25", "0.51", math.log(4), 0.51),
-        ("0.25", "0.5", -math.log(0.75), 0.5), ("0.25", "7", math.log(4), 7), ("0.25", "-7", -math.log(0.75), -7),
-        ("1e-20", "0", 1e-20, 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "expected", "loss", "number"), [
+    ("0.25", "1", math.log(4), 1), ("0.25", "0", -math.log(0.75), 0), ("1", "1", 0.0, 1), ("0", "0", 0.0, 0),
+    ("0", "1", math.inf, 1), ("1", "0", math.inf, 0), ("1.7", "1", 0.0, 1), ("1.7", "0", math.inf, 0),
+    ("-0.3", "0", 0.0, 0), ("-0.3", "1", math.inf, 1), ("0.25", "0.51", math.log(4), 0.51),
+    ("0.25", "0.5", -math.log(0.75), 0.5), ("0.25", "7", math.log(4), 7), ("0.25", "-7", -math.log(0.75), -7),
+    ("1e-20", "0", 1e-20, 0),
+])  # fmt: skip
 def test_binary_loss(text, expected, loss, number):
     """Clip both to [0,1], loss = -ln p where expected > 0.5, else -ln(1 - p)."""
     statistics = BINARY.statistics(block(text), block(expected), 1)
@@ -311,16 +278,12 @@ def test_what_is_no_number_of_a_class(column, text, reason, rest):
         column.statistics(block(text), block("1"), 1)
 
 
-@pytest.mark.parametrize(
-    ("expected", "likelihoods"),
-    [
-        (["0", "0.7", "1"], [0.8, 0.4, 0.5]),
-        (["0", "0.0", "-0"], [(0.8 * 0.6 * 0.5) ** (1 / 3)]),
-        (["1", "1.0", "1e0"], [(0.2 * 0.4 * 0.5) ** (1 / 3)]),
-        (["0.2", "0.7", "0.2"], [(0.8 * 0.5) ** 0.5, 0.4]),
-    ],
-    ids=["three", "three ways to write 0", "three ways to write 1", "two"],
-)
+@pytest.mark.parametrize(("expected", "likelihoods"), [
+    (["0", "0.7", "1"], [0.8, 0.4, 0.5]),
+    (["0", "0.0", "-0"], [(0.8 * 0.6 * 0.5) ** (1 / 3)]),
+    (["1", "1.0", "1e0"], [(0.2 * 0.4 * 0.5) ** (1 / 3)]),
+    (["0.2", "0.7", "0.2"], [(0.8 * 0.5) ** 0.5, 0.4]),
+], ids=["three", "three ways to write 0", "three ways to write 1", "two"])  # fmt: skip
 def test_each_distinct_expected_number_is_a_class_of_its_own(expected, likelihoods):
     """The specification, section 11, point 6, of GEval 1.42.2: 0, 0.7, 1 are three."""
     statistics = BINARY.statistics(block("0.2", "0.4", "0.5"), block(*expected), 1)

@@ -13,7 +13,6 @@ OUTPUT, EXPECTED = "sub/mine.tsv", "sub/expected.tsv"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An output, its answers and its input; and files that a challenge's test set, not a pair, would take."""
     monkeypatch.chdir(tmp_path)
     for name in ("sub", "test-A", "test-A/sub"):
         (tmp_path / name).mkdir()
@@ -95,20 +94,6 @@ def test_vocabularies_that_are_refused(vocabulary, metric, message, folder):
         score_file(OUTPUT, EXPECTED, metric=metric, vocabulary=vocabulary)
     with refused(message, GevalError):
         score(["a:1"], ["a"], metric=metric, vocabulary=vocabulary)
-
-
-@pytest.mark.parametrize("kept", [64 << 20, 1000], ids=["in memory", "too large for it"])
-def test_a_pair_may_be_compressed(kept, folder, monkeypatch):
-    import gzip
-
-    monkeypatch.setattr("geval_py.reading.files.MAX_KEPT_BYTES", kept)
-    for path in (folder / OUTPUT, folder / EXPECTED):
-        path.write_text(path.read_text() * 100)
-    want = score_file(OUTPUT, EXPECTED, metric="LogLossHashed").signature
-    for path in (folder / OUTPUT, folder / EXPECTED):
-        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
-        path.unlink()
-    assert score_file(OUTPUT, EXPECTED, metric="LogLossHashed").signature == want
 
 
 REFUSED = {

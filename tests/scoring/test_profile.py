@@ -59,7 +59,6 @@ def well_formed(output, bits):
 )
 @example(lines=[("a:0.25 b:0.25 :0.5", "b"), (":1", "a"), ("a:1 b:0", "b")], vectors=[], bits=10, first_line=1)
 def test_both_backends_agree(lines, vectors, bits, first_line):
-    """All columns to 1e-12, the losses those of the scorer to the last bit."""
     kept = [pair for pair in (*lines, *((vector, "a") for vector in vectors)) if well_formed(pair[0], bits)]
     outputs, expected = block(output for output, _ in kept), block(word for _, word in kept)
     found = native.line_profiles(outputs, expected, bits, first_line)
@@ -75,7 +74,6 @@ def test_both_backends_agree(lines, vectors, bits, first_line):
 
 
 def slowly(output, word, bits, line):
-    """Compute the columns from what WordProbs says of the line."""
     distribution = parse_line(output).normalised()
     masses, rest = distribution.masses, distribution.rest
     buckets = np.array(parse_line(output).buckets(bits, line))

@@ -25,7 +25,6 @@ def write(folder, name, lines):
 
 @pytest.fixture
 def challenge(tmp_path, monkeypatch):
-    """A challenge of six items, with a header; the current directory."""
     write(tmp_path, "config.txt", ["--metric LogLossHashed --in-header in-header.tsv"])
     write(tmp_path, "in-header.tsv", ["Id\tYear"])
     (tmp_path / "test-A").mkdir()
@@ -38,7 +37,6 @@ def challenge(tmp_path, monkeypatch):
 
 @pytest.fixture(params=["python", "native"])
 def backend(request, monkeypatch):
-    """Every backend in turn."""
     monkeypatch.setenv(kernel.VARIABLE, request.param)
     kernel.choose_backend.cache_clear()
     yield request.param
@@ -46,7 +44,6 @@ def backend(request, monkeypatch):
 
 
 def losses_of(lines):
-    """The losses of some lines by themselves, with seeds from 1 on."""
     return hashed_losses([OUTPUTS[n - 1] for n in lines], [WORDS[n - 1] for n in lines], bits=4)
 
 
@@ -134,13 +131,10 @@ def test_the_most_confident_lines(percentage, kept, challenge, backend):
     assert result.score == pytest.approx(sum(losses) / kept)
 
 
-@pytest.mark.parametrize(
-    ("flags", "lines"),
-    [
-        ("f<in[Year]:1601>p<100>", [5, 1, 3]), ("p<34>f<in[Year]:1601>", [5, 1]), ("s<0[.]9><0.1>p<50>", [4, 5, 1]),
-        ("p<50>s<0[.]9><0.1>", [4, 5, 1]), ("p<20>p<100>", [4, 5]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("flags", "lines"), [
+    ("f<in[Year]:1601>p<100>", [5, 1, 3]), ("p<34>f<in[Year]:1601>", [5, 1]), ("s<0[.]9><0.1>p<50>", [4, 5, 1]),
+    ("p<50>s<0[.]9><0.1>", [4, 5, 1]), ("p<20>p<100>", [4, 5]),
+])  # fmt: skip
 def test_the_most_confident_of_some_lines(flags, lines, challenge, backend):
     """The filter comes first; confidence is that of the output as text flags leave it. Of several, the first counts.
 
@@ -190,7 +184,6 @@ LINE = st.tuples(
 @settings(deadline=None, derandomize=True, max_examples=examples(50))
 @given(st.lists(LINE, min_size=1))
 def test_the_seeds_restart(tmp_path_factory, lines):
-    """Other lines are neither parsed nor counted."""
     folder = tmp_path_factory.mktemp("challenge", numbered=True)
     (folder / "test-A").mkdir()
     outputs = [" ".join(map(":".join, entries)) for _, entries in lines]
@@ -205,22 +198,8 @@ def test_the_seeds_restart(tmp_path_factory, lines):
     assert list(result.line_losses) == hashed_losses(wanted, ["the"] * len(wanted), bits=2)
 
 
-def test_texts_are_decoded_as_others_are(challenge, backend):
-    """Every CR is dropped; undecodable bytes become U+FFFD."""
-    (challenge / "test-A/out.tsv").write_bytes(b"x:1\n\xff:0.5 :0.5\r\n:1\n:1\n:1\n:1\n")
-    (challenge / "test-A/expected.tsv").write_bytes(b"x\n\xff\r\nx\nx\nx\nx\n")
-    with pytest.warns(UserWarning, match="UTF-8") as caught:
-        result = evaluate(challenge, metric="LogLossHashed12:f<exp:\ufffd>")
-    advice = "has bytes that are not UTF-8, and are read as U+FFFD; write it as UTF-8"
-    names = [f"`{challenge}/test-A/{name}.tsv`" for name in ("expected", "out")]
-    assert [str(one.message) for one in caught] == [f"{name} {advice}" for name in names]
-    assert list(result.line_numbers) == [2]
-    assert list(result.line_losses) == hashed_losses(["\ufffd:0.5 :0.5"], ["\ufffd"], bits=12)
-
-
 @pytest.mark.parametrize("broken", ["", "garbage", "the:0,5", ":1 ", "0.1 0.2 0.3", "a:1e999"])
 def test_a_line_that_is_not_selected_is_not_parsed(broken, challenge, backend):
-    """Other lines are neither parsed nor counted."""
     want = evaluate(challenge, metric="LogLossHashed:f<in[Year]:1601>").score
     write(challenge / "test-A", "out.tsv", [*OUTPUTS[:3], broken, *OUTPUTS[4:]])
     assert evaluate(challenge, metric="LogLossHashed:f<in[Year]:1601>").score == want
@@ -300,14 +279,6 @@ def test_an_input_of_another_length(lines, few, challenge, backend):
     assert refused(challenge, "LogLossHashed:f<in[Year]:1601>", LineCountError) == want
 
 
-def test_an_output_of_another_length_is_told_first(challenge):
-    write(challenge / "test-A", "out.tsv", [*OUTPUTS, ":1"])
-    path = challenge / "test-A"
-    assert refused(challenge, "LogLossHashed:f<in[Year]:1601>", LineCountError) == (
-        f"Too many lines in the output file: `{path}/out.tsv` has 7, `{path}/expected.tsv` has 6"
-    )
-
-
 def test_a_line_that_lacks_the_column(challenge):
     write(challenge / "test-A", "in.tsv", ["f\t1601", "f", "", "f\t1601", "f", "f\t"])
     assert list(evaluate(challenge, metric="LogLossHashed:f<in[Year]:1601>").line_numbers) == [1, 4]
@@ -383,14 +354,6 @@ def test_the_signature_says_that_lines_were_selected_as_they_are(challenge, geva
     ):
         document = json.loads(geval("--format", "json", *words)[1])
         assert ("|filters:raw" in document["outputs"][0]["signature"]) == is_said
-
-
-def test_line_by_line_of_a_filtered_metric(challenge, geval):
-    """Line by line shows the selected lines; ``--filter`` does not restart the numbers."""
-    _, out, _ = geval("-l", "-a", "LogLossHashed4:f<in[Year]:1601>")
-    assert [float(line.split("\t")[0]) for line in out.splitlines()] == losses_of([1, 3, 5])
-    _, out, _ = geval("-l", "-a", "LogLossHashed4", "--filter", "in<Year>:1601")
-    assert [float(line.split("\t")[0]) for line in out.splitlines()] == losses_of(range(1, 7))[:5:2]
 
 
 def test_outputs_are_compared_on_the_same_lines(challenge, geval):

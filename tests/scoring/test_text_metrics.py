@@ -19,7 +19,7 @@ from geval_py.reading.schemes import parse_scheme
 from geval_py.scoring.evaluate import column_of, find_metric, preparation_for
 from geval_py.scoring.metrics.classes import f_score, harmonic, is_wanted, ratio
 from geval_py.scoring.metrics.columns import probable_labels
-from geval_py.scoring.metrics.registry import METRICS
+from geval_py.scoring.metrics.registry import MAX_PREFIXES, METRICS
 from geval_py.scoring.metrics.translation import bleu, error_rate
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(50))
@@ -65,14 +65,11 @@ def test_what_is_right_has_the_best_score(metric):
         assert metric.measure.formula(totals, np.ones(2)).tolist() == pytest.approx(alone)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("F2", "F0", "F0.5", "Macro-F3", "MultiLabel-F2", "Mean/MultiLabel-F2", "NDCG@3", "Soft-F2", "Soft2D-F0.5"),
-        *("FLC-F2", "Probabilistic-Soft-F2", "Probabilistic-Soft2D-F2", "Improvement@0", "Improvement@-1.5"),
-        *("Hit@20", "KullbackLeiblerHashed8", "CrossEntropyToNormsHashed20"),
-    ],
-)
+@pytest.mark.parametrize("name", [
+    *("F2", "F0", "F0.5", "Macro-F3", "MultiLabel-F2", "Mean/MultiLabel-F2", "NDCG@3", "Soft-F2", "Soft2D-F0.5"),
+    *("FLC-F2", "Probabilistic-Soft-F2", "Probabilistic-Soft2D-F2", "Improvement@0", "Improvement@-1.5"),
+    *("Hit@20", "KullbackLeiblerHashed8", "CrossEntropyToNormsHashed20"),
+])  # fmt: skip
 def test_a_number_may_end_a_name(name):
     metric = find_metric(name)
     assert metric.name == name
@@ -80,15 +77,15 @@ def test_a_number_may_end_a_name(name):
     assert column_of(metric, frozenset()) == column_of(find_metric(name), frozenset())
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("F", "F1.", "F1x", "F-1", "NDCG@2.5", "NDCG@0", "NDCG", "WER2", "F" + "1" * 10, "Soft-F", "Soft2D-F-1"),
-        *("BIO-Weighted-F2", "ClippEU2", "Improvement@", "Improvement@--1", "Soft-F1\n", "Hit@", "Hit@0", "Hit@1.5"),
-        *("Hit@-1", "Hit@" + "9" * 10, "Hit3", "MRR5", "KullbackLeiblerHashed0"),
-        *("KullbackLeiblerHashed25", "RankCorrelationHashed8"),
-    ],
-)
+@pytest.mark.parametrize("name", [
+    *("F", "F1.", "F1x", "F-1", "NDCG@2.5", "NDCG@0", "NDCG", "WER2", "F" + "1" * 10, "Soft-F", "Soft2D-F-1"),
+    *("BIO-Weighted-F2", "ClippEU2", "Improvement@", "Improvement@--1", "Soft-F1\n", "Hit@", "Hit@0", "Hit@1.5"),
+    *("Hit@-1", "Hit@" + "9" * 10, "Hit3", "MRR5", "KullbackLeiblerHashed0"),
+    *("Lower", "Lower/", "/Accuracy", "lower/Accuracy", "Lower//Accuracy", "Lower/Accuracy/", "Lower/MultiLabel-F"),
+    *("Lower/" * (MAX_PREFIXES + 1) + "Accuracy", "Lower/" * 9999 + "Accuracy", "MacroAvg/", "Mean/Lower/"),
+    *("MacroAvg/F", "MacroAvg/F1x", "Fuzzy/MultiLabel-F-1", "Mean/Fuzzy/MultiLabel-F"),
+    *("KullbackLeiblerHashed25", "RankCorrelationHashed8"),
+])  # fmt: skip
 def test_other_numbers_make_no_name(name):
     with pytest.raises(SchemeError, match=r"^Unknown or broken metric definition: "):
         find_metric(name)
@@ -231,15 +228,12 @@ def test_a_line_that_cannot_be_read(name, output, expected, column, reason, role
     assert caught.text == (output if role == "output" else expected)
 
 
-@pytest.mark.parametrize(
-    ("word", "label"),
-    [
-        ("a:0.0", ("a", 0.0)), ("a:1.0", ("a", 1.0)), ("a:0.25", ("a", 0.25)), ("a:b:0.5", ("a:b", 0.5)),
-        ("a:+0.5", ("a", 0.5)),
-        *((word, (word, 1.0)) for word in ("a:1.1", "a:-0.1", "a:.5", "a:5.", "a:0,5", "a:1.0e999", "a:5e-1", "a:1e-3",
-            "a:0_0.5", "a:0", "a:1", ":0.5", "a", "0.5")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("word", "label"), [
+    ("a:0.0", ("a", 0.0)), ("a:1.0", ("a", 1.0)), ("a:0.25", ("a", 0.25)), ("a:b:0.5", ("a:b", 0.5)),
+    ("a:+0.5", ("a", 0.5)),
+    *((word, (word, 1.0)) for word in ("a:1.1", "a:-0.1", "a:.5", "a:5.", "a:0,5", "a:1.0e999", "a:5e-1", "a:1e-3",
+        "a:0_0.5", "a:0", "a:1", ":0.5", "a", "0.5")),
+])  # fmt: skip
 def test_a_label_has_a_probability_with_a_point(word, label):
     assert probable_labels(word) == [label]
 

@@ -61,7 +61,6 @@ def test_ranges_score_as_the_single_reader(output, difference, first, size, thre
 @settings(PROPERTY, max_examples=examples(60))
 @given(**longs)
 def test_ranges_inside_of_long_lines(output, difference, first, size, threads, folder):
-    """Lines of hundreds of words, each in several ranges."""
     scores_as_the_single_reader(output, difference, first, size, threads, folder)
 
 
@@ -107,7 +106,6 @@ def test_a_file_that_changes_while_it_is_read(name, change, threads, ranged, tmp
 
 
 def test_ranges_are_read_by_the_threads_that_work(ranged, monkeypatch):
-    """Not by the one that numbers the blocks."""
     import threading
 
     readers = set()

@@ -67,7 +67,6 @@ REST = st.none() | PROBABILITY
 @PROPERTY
 @given(DISTRIBUTION, REST)
 def test_a_written_line_is_well_formed_and_gives_the_same_words(distribution, rest):
-    """What sums to more than 1 is scaled down; numbers have the shortest digits that read back the same."""
     assume(rest is None or rest > 0 or any(distribution.values()))
     parsed = parse_line(format_line(distribution, rest))
     words = parsed.words[:-1] if parsed.words[-1] == "" else parsed.words
@@ -157,7 +156,6 @@ def test_write_output(tmp_path, name):
 
 
 def test_no_lines_are_an_error(tmp_path):
-    """Such as of an iterator that is written a second time; the file stays as it is."""
     lines = iter(LINES)
     write_output(tmp_path / "out.tsv", lines)
     with pytest.raises(UsageError, match=r"^there is no line to write; an iterator can be read only once$"):
