@@ -49,7 +49,7 @@ def test_what_is_clean(folder):
 
 
 @pytest.mark.slow
-@settings(PROPERTY, max_examples=examples(25, most=10))
+@settings(PROPERTY, max_examples=examples(25, most=4))
 @given(st.integers(0, 2**32), st.integers(4, 45), st.integers(1, 40), st.integers(0, 9))
 def test_made_up_texts_leak_nothing(tmp_path_factory, seed, context, items, noise):
     """Words drawn evenly, so that no run of seven is drawn twice but with a chance of about 1e-20."""

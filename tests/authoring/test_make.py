@@ -245,7 +245,7 @@ def test_refused(documents, changes, message, tmp_path):
 @pytest.mark.slow
 def test_one_text_is_cut_into_files_as_the_message_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lines = [numbered(str(n), 15).text for n in range(3_000)]
+    lines = [numbered(str(n), 15).text for n in range(1_500)]
     Path("a story.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     recipe = Recipe(cut=Cut(context=2))
     with pytest.raises(UsageError) as caught:
@@ -254,7 +254,7 @@ def test_one_text_is_cut_into_files_as_the_message_says(tmp_path, monkeypatch):
     assert command == "  mkdir texts; split -l 50 -a 4 'a story.txt' texts/"
     subprocess.run(command, shell=True, check=True)
     documents = read_documents(["texts"])
-    assert [document.text for document in documents] == ["\n".join(lines[n : n + 50]) for n in range(0, 3_000, 50)]
+    assert [document.text for document in documents] == ["\n".join(lines[n : n + 50]) for n in range(0, 1_500, 50)]
     assert all(make_challenge(documents, recipe, "c", "a")[0].values())
 
 

@@ -282,13 +282,12 @@ def test_a_file_that_is_changed_meanwhile_is_not_overwritten(change, backup, out
 COMMAND = [sys.executable, "-I", "-c", "import sys; from geval_py.__main__ import main; sys.exit(main())"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("runs", [4, pytest.param(20, marks=pytest.mark.long)])
-def test_a_signal_at_any_time_leaves_no_hidden_file(output, runs):
+@pytest.mark.long
+def test_a_signal_at_any_time_leaves_no_hidden_file(output):
     """The process is real, and the moments are random."""
     moments = random.Random(1)
     data = BEFORE * 10_000
-    for _ in range(runs):
+    for _ in range(20):
         path = output(data)
         with subprocess.Popen(
             [*COMMAND, "check", "--fix", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE

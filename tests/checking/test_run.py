@@ -49,15 +49,6 @@ def test_one_output_and_its_challenge_elsewhere(submission, tmp_path):
     assert codes(check(tmp_path / "mine/dev-0/out.tsv")) == ["W108"]
 
 
-def test_rules_by_code_or_name(submission):
-    (submission / "dev-0/out.tsv").write_text(":1\na:0.5 b:0 :0.5\n")
-    dev = submission / "dev-0"
-    assert codes(check(dev)) == ["W207", "W214"]
-    assert codes(check(dev, rules=["zero-entry"])) == ["W207"]
-    assert codes(check(dev, rules=["W214"])) == ["W214"]
-    assert codes(check(dev, rules=[])) == []
-
-
 @pytest.mark.parametrize("name", ["W999", "W2021", "", " ", "no-", "X"])
 def test_a_rule_that_there_is_not(name, submission):
     with refused(f"there is no rule `{name}`\n  geval check --rules lists them"):

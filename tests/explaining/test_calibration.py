@@ -106,14 +106,6 @@ def test_flags_hold():
     assert (result.lines, result.guess.n, result.guess.observed) == (1, 1, 1.0)
 
 
-def test_the_loss_is_the_score():
-    evaluation = evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv")
-    result = calibration(evaluation)
-    assert math.exp(result.claim.observed) == pytest.approx(evaluation.score, rel=1e-12)
-    assert result.signature == str(evaluation.signature)
-    assert calibration(evaluation) == result
-
-
 def test_words_are_in_bins_by_their_probability():
     """At most one word of a line is right: of two in a bin, one is with their common probability."""
     result = calibrated(["a:0.3 b:0.25 c:0.05 :0.4", "a:0.3 b:0.2 :0.5"], ["b", "z"], "LogLossHashed")

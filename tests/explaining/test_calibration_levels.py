@@ -82,7 +82,7 @@ def test_the_level_by_document(sizes, alike, kind):
     assert bins <= 0.07
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_lines_that_are_alike_need_documents():
     shares, _ = levels(30, EQUAL, 0.4, "mixed", by_document=False)
     assert min(shares.values()) > 0.1

@@ -180,16 +180,6 @@ def test_documents_and_none_of_them(challenge, run):
     assert "\n±: half of the 95 % interval, by the documents of FileId.\n" in table
 
 
-@pytest.mark.parametrize("words", [["-B", "20"], ["-B", "20", "--documents", "FileId"]])
-@pytest.mark.parametrize("short", ["one", "two"])
-def test_outputs_of_which_a_filter_selects_other_lines(words, short, challenge, run):
-    path = challenge / f"dev-0/out-{short}.tsv"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([line.replace("a:", "b:") for line in lines[:25]] + lines[25:]))
-    status, out, err = run(*words, "-a", "PerplexityHashed:f<out:a>")
-    assert (status, out.count("±"), "Error" in err) == (0, 2, False)
-
-
 def test_the_documents_are_those_of_the_scored_lines(challenge):
     lines = (challenge / "dev-0/out-one.tsv").read_text().splitlines(keepends=True)
     (challenge / "dev-0/out-one.tsv").write_text("".join(["b:0.5 :0.5\n"] * 5 + lines[5:]))

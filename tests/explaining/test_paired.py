@@ -7,6 +7,7 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from resampled import column, paired, ranked
 
 from geval_py.explaining.comparison import equal_systems
@@ -75,8 +76,7 @@ def test_p_and_the_interval_of_a_ratio_agree():
     assert 10 < decided < 90
 
 
-@pytest.mark.slow
-@PROPERTY
+@settings(PROPERTY, max_examples=examples(100, most=8))
 @given(st.lists(st.floats(0, 50), min_size=1, max_size=30), st.integers(0, 2**32), st.sampled_from([1, 10, 99]))
 def test_a_system_against_itself(losses, seed, samples):
     """p = 1 exactly, the difference is 0, and so are both ends of its interval."""
@@ -88,15 +88,6 @@ def test_a_system_against_itself(losses, seed, samples):
             if system.name != "abc"[baseline]:
                 assert (system.p_value, system.difference, system.effect) == (1, 0, 0)
                 assert (system.won, system.lost, system.tied) == (0, 0, 1)
-
-
-@PROPERTY
-@given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 50)), min_size=1, max_size=30))
-def test_the_other_way_round(pairs):
-    first, second = np.array(pairs).T
-    there, back = paired(first, second).change, paired(second, first).change
-    assert there.p_value == pytest.approx(back.p_value, rel=1e-6)
-    assert there.ends == pytest.approx(tuple(-end for end in back.ends[::-1]), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["LikelihoodHashed", "PerplexityHashed", "CrossEntropyHashed"])

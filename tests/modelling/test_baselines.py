@@ -79,11 +79,6 @@ def test_n_grams_have_an_order():
         open_model("unigram", Options(order=2))
 
 
-def test_the_words_that_are_not_listed_share_the_rest():
-    assert next(predict("unigram", TEST, train=TRAIN, words=1)) == "big:0.0625 :0.9375"
-    assert next(predict("uniform", TEST, train=TRAIN, words=1)) == "big:0.125 :0.875"
-
-
 # What each scores on gazette's dev-0 with 300 words: the order is that of the literature.
 GAZETTE_SCORES = {"rest": 1024.00, "uniform": 844.18, "unigram": 278.87, "ngram": 129.71, "ngram-both": 66.22}
 

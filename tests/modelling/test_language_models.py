@@ -569,35 +569,6 @@ def test_words_of_a_masked_model(tiny_bert):
     assert not any("," in word for word in model.words(left, right))
 
 
-def word_piece_of_signs(special):
-    vocabulary = [*special, "a", "##b", "##"]
-    tokenizer = Tokenizer(models.WordPiece({text: n for n, text in enumerate(vocabulary)}, unk_token=special[1]))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return tokenizer
-
-
-def byte_level_of_signs(special):
-    tokenizer = byte_level(["a ## b##"] * 9)
-    tokenizer.add_special_tokens(special)
-    return tokenizer
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("make", "words", "no_words"), [
-    (word_piece_of_signs, {"a", "##", "ab", "a##", "##b", "a####"}, {"b", ""}),
-    (byte_level_of_signs, {"##", "##a", "##b"}, {"a", "c"}),  # which no space begins
-])  # fmt: skip
-def test_the_mark_of_pieces_as_a_word(make, words, no_words, tmp_path):
-    """`##` marks the pieces of WordPiece; alone, or in the vocabulary of RoBERTa, it is itself."""
-    special = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
-    names = (f"{name}_token" for name in ("pad", "unk", "cls", "sep", "mask"))
-    tokens = dict(zip(names, special, strict=True))
-    folder = write_model(tmp_path, "bert", make(special), tokens, of="AutoModelForMaskedLM", **SMALL)
-    shares = masked_models.Masked(folder, 50_000).words("a", "##")
-    assert words <= shares.keys()
-    assert shares.keys().isdisjoint(no_words)
-
-
 def write_challenge(folder, monkeypatch):
     """Write three gaps: one at the beginning of a text, and one that is long."""
     monkeypatch.chdir(folder)

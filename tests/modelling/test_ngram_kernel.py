@@ -89,16 +89,6 @@ def model_of(path):
 FIELDS = ("contexts", "words", "log_probabilities", "log_backoffs")
 
 
-@given(st.lists(st.integers(0, 1 << 40), unique=True), st.lists(st.integers(-5, 1 << 40)))
-def test_keys_are_found(keys, others):
-    wanted = np.array(keys[::-1] + others + [-1], np.int64)
-    nothing = np.zeros(len(keys))
-    index = native.key_index(np.array(keys, np.int64), nothing, nothing)
-    found = np.frombuffer(native.find_keys(index, wanted), np.int32)
-    rows = {key: row for row, key in enumerate(keys)}
-    assert found.tolist() == [rows.get(key, -1) for key in wanted.tolist()]
-
-
 @given(
     st.lists(st.lists(st.sampled_from(["a", "b", "bc"]), max_size=9), min_size=1),
     st.lists(TEXT, min_size=1),

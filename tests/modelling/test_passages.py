@@ -149,13 +149,3 @@ def test_what_does_not_go_together(addresses, geval, tmp_path):
     assert geval("lm", "perplexity", addresses[0], text, "--no-sentence-marks") == (
         2, "", "geval: --no-sentence-marks is for n-gram models\n"
     )  # fmt: skip
-
-
-def test_options_of_other_models(geval, tmp_path):
-    (tmp_path / "text").write_text("a b\n" * 9)
-    assert geval("lm", "train", "-o", "1", str(tmp_path / "text"), "--arpa", str(tmp_path / "a.arpa"),
-                 "--counts", "add-one")[0] == 0  # fmt: skip
-    for option in (("--window", "3"), ("--whole-texts",)):
-        assert geval("lm", "perplexity", str(tmp_path / "a.arpa"), str(tmp_path / "text"), *option) == (
-            2, "", "geval: --window and --whole-texts are for gguf:FILE, hf:NAME and openai:URL#MODEL\n"
-        )  # fmt: skip

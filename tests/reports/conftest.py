@@ -14,18 +14,10 @@ GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 
 
 @pytest.fixture(scope="session")
-def make_gazette():
-    def make():
-        first, *others = evaluate_all(GAZETTE, "dev-0")
-        report = Report(first, others, options=["-t", "dev-0"])
-        return page(report, "Gazette").replace(f"{GAZETTE}/", "")
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def gazette(make_gazette):
-    return make_gazette()
+def gazette():
+    """The page on the outputs of gazette's dev-0."""
+    first, *others = evaluate_all(GAZETTE, "dev-0")
+    return page(Report(first, others, options=["-t", "dev-0"]), "Gazette").replace(f"{GAZETTE}/", "")
 
 
 @pytest.fixture(scope="session")

@@ -158,13 +158,6 @@ def test_a_chart_is_saved_and_shown(tmp_path):
         chart.save(tmp_path / "none" / "chart.svg")
 
 
-def test_many_points_are_merged_and_the_best_are_steps():
-    points = [(float(n), float(n % 997)) for n in range(20_000)]
-    chart = scatter(points, x_title="x", y_title="y", best=[(0.0, 900.0), (10_000.0, 500.0)])
-    assert 500 <= chart.svg.count("h0") <= 1502
-    assert re.search(r'd="M[\d.]+ [\d.]+H[\d.]+V[\d.]+H388"', chart.svg)
-
-
 def test_labels_of_a_sweep_are_whole_or_distinct():
     rates = ("0.1", "0.01", "0.001", "1e-4")
     names = [f"{model},lr={lr},seed={n}" for model in ("ela", "ola") for lr in rates for n in range(1, 6)]

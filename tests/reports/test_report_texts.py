@@ -216,20 +216,3 @@ def test_an_infinitely_bad_score_is_sorted_as_the_worst():
     text = page(Report(score(["a:0.0", "a:0.5", "b"], ["a"] * 3, metric="MultiLabel-LogLoss")), "x")
     assert re.findall(r'data-key="([^"]+)"', text) == ["Infinity", "Infinity", "0.6931471805599453"]
     assert ">∞<" in text
-
-
-def test_features_of_bad_lines_are_shown_with_their_costs():
-    """A quarter of the lines lose four nats more than the others."""
-    words = ["bad" if n % 4 == 0 else "good" for n in range(400)]
-    shares = [math.exp(-(6.0 if word == "bad" else 2.0) - n / 1e4) for n, word in enumerate(words)]
-    lines = [f"{word}:{share!r} x:{1 - share!r}" for word, share in zip(words, shares, strict=True)]
-    report = Report(score(lines, words, metric="LogLossHashed"))
-    assert report.features.names[0] == "exp:bad"
-    assert report.features.columns["count"][0] == 100
-    assert report.features.columns["gain"][0] == pytest.approx(1 - math.exp(-1), abs=0.01)
-    panel = panels.features_panel(report)
-    assert panel.finding == (
-        "If the 100 lines with `bad` in the answer were no worse than the others, the perplexity would fall by 63 %."
-    )
-    assert panel.sentence == panel.finding
-    assert ">`bad` in the answer: 63 %, q &lt;0.0001<" in panel.chart.svg

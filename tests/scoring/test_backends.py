@@ -100,13 +100,6 @@ def test_leading_zeros_do_not_hide_a_number_that_is_too_large(text):
     assert math.isinf(_native.read_number(text.encode()))
 
 
-@pytest.mark.parametrize(
-    "text", ["", ".", "5.", ".5", "1e", "1e+", "+", "-", "x", "1x", " 1", "1 ", "--1", "0x1", "1_0", "inf"]
-)
-def test_what_is_no_number(text):
-    assert _native.read_number(text.encode()) is None
-
-
 ABOVE_LOGARITHMS = flags.LOGARITHMS | flags.ABOVE_ONE | flags.FAR_ABOVE_ONE
 FLAGGED = [
     ("the:0.5 :0.5", flags.HAS_REST),
@@ -310,9 +303,3 @@ def test_each_target_has_a_corpus_and_is_run():
     (native_targets,) = re.findall(r"^NATIVE=\((.*)\)$", script, re.MULTILINE)
     assert sorted(native_targets.split()) == TARGETS
     assert {path.stem for path in (ROOT / "tests/fuzz/corpora").glob("*.zip")} == set(TARGETS)
-
-
-def test_fuzz_shows_its_options():
-    shown = subprocess.run([ROOT / "scripts/fuzz", "--wrong"], capture_output=True, text=True, check=False)
-    assert shown.returncode == 2
-    assert "--hours N" in shown.stderr

@@ -45,27 +45,6 @@ def mapped(readers, work, threads, **how):
     return map_blocks(output, expected, work, threads=threads, **how)
 
 
-BLOCKS = {
-    "no expected file": (b":1\n:1\na:1\n:1", None, [(1, 2, b":1\n:1\n", b"0\n0\n", 0), (3, 2, b"a:1\n:1\n", b"0\n0\n", 0)]),
-    "as many": (b":1\n:1\na:1\n", b"x\ny\nz\n", [(1, 2, b":1\n:1\n", b"x\ny\n", 2), (3, 1, b"a:1\n", b"z\n", 1)]),
-    "fewer expected": (b":1\n:1\na:1\n", b"x", [(1, 2, b":1\n:1\n", b"x\n0\n", 1), (3, 1, b"a:1\n", b"0\n", 0)]),
-    "more expected": (b":1\n", b"x\ny\nz\n", [(1, 1, b":1\n", b"x\n", 1)]),
-    "no output": (b"", b"x\n", []),
-    "nothing": (b"", b"", []),
-}  # fmt: skip
-
-
-@EACH_NUMBER_OF_THREADS
-@pytest.mark.parametrize(("output", "expected", "blocks"), BLOCKS.values(), ids=BLOCKS)
-def test_blocks(output, expected, blocks, threads, files):
-    """Expected lines that are not there have stand-ins."""
-
-    def copy(block):
-        return block.first_line, block.lines, bytes(block.outputs), block.expected, block.known
-
-    assert [copied for _, copied in mapped(files(output, expected), copy, threads)] == blocks
-
-
 MATCHED = {
     "as many": (b":1\n:1\na:1\n", b"x\ny\nz\n", [(1, 2), (3, 1)], None),
     "one line too many": (b":1\n:1\na:1\n", b"x\ny\n", [(1, 2), (3, 1)], "Too many lines in the output file: `out.tsv` has 3, `expected.tsv` has 2"),
@@ -126,10 +105,3 @@ def test_few_blocks_are_in_memory(threads, files):
         blocks.append(weakref.ref(block.outputs))
         del block
         assert sum(one() is not None for one in blocks) <= 2 * (threads + 2)  # those that are read, and worked on
-
-
-def test_progress(files):
-    said = []
-    blocks = mapped(files(b":1\n" * 5), bool, 1, progress=lambda *sizes: said.append(sizes))
-    assert len(list(blocks)) == len(said) == 3
-    assert said[-1] == (15, 15)

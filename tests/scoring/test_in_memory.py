@@ -115,11 +115,6 @@ def test_several_metrics_of_arrays():
         assert math.isclose(one.value, other.value, rel_tol=1e-12)
         assert math.isclose(one.statistics.bound, other.statistics.bound, rel_tol=1e-12)
     assert found.signature.parts["output"] == wanted.signature.parts["output"]
-    mixed = score(predictions, EXPECTED, metric=["Accuracy", "LogLoss"], vocabulary=WORDS)
-    assert [score.value for score in mixed.scores] == [
-        score.value
-        for score in score(list(predictions), EXPECTED, metric=["Accuracy", "LogLoss"], vocabulary=WORDS).scores
-    ]
 
 
 def test_inputs_of_all_kinds():

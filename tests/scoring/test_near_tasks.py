@@ -207,37 +207,6 @@ def test_a_fault_of_the_input_names_its_file_and_line(tmp_path):
     assert (caught.value.line, caught.value.path) == (2, "inputs")
 
 
-ENTRY = st.tuples(
-    st.text("ab:é", max_size=2),
-    st.floats(allow_nan=False, allow_infinity=False).map(repr)
-    | st.sampled_from(["0", "1", "0.5", "-1e308", "1.7e308"]),
-).map(":".join)
-LINE = st.lists(ENTRY, max_size=4).map(" ".join) | st.text(
-    st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=8
-)
-
-
-@each
-@settings(PROPERTY, max_examples=examples(200, most=15))
-@given(output=LINE, expected=LINE, column=LINE | st.just("a b"))
-def test_any_line_has_a_score_or_an_error(metric, output, expected, column):
-    found = outcome(metric.name, [output], [expected], [f"x\t{column}"], "ab")
-    if isinstance(found, MalformedLineError):
-        assert found.hint
-        assert 1 <= found.column <= len(found.text) + 1
-        assert str(found)
-    else:
-        worst, best = sorted([metric.measure.worst, metric.measure.best])
-        assert worst - 1e-9 <= metric.value(found) <= best + 1e-9
-
-
-def outcome(*of):
-    try:
-        return statistics_of(*of)
-    except MalformedLineError as error:
-        return error
-
-
 def test_text_flags_change_outputs_answers_and_options():
     flags = "ChoiceAccuracy:l"
     of = [{"Lamp": 0.75, "tree": 0.25}], ["LAMP"]

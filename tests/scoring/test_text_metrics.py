@@ -22,7 +22,7 @@ from geval_py.scoring.metrics.columns import probable_labels
 from geval_py.scoring.metrics.registry import MAX_PREFIXES, METRICS
 from geval_py.scoring.metrics.translation import bleu, error_rate
 
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(50))
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(50, most=12))
 OF_WORDS_AND_CLASSES = {"Accuracy", "MacroAvg/Likelihood"}  # test_metrics.py has these
 TEXT_METRICS = {
     name: metric
@@ -117,7 +117,7 @@ SACRE = {
 
 
 @pytest.mark.parametrize("name", SACRE)
-@settings(PROPERTY, max_examples=examples(15))
+@settings(PROPERTY, max_examples=examples(15, most=8))
 @given(pairs=PAIRS, others=st.lists(SENTENCE, min_size=5, max_size=5), space=st.sampled_from(" \r"))
 def test_sacrebleus_scores_are_sacrebleus(name, pairs, others, space):
     """With two references a line; also of the files as sacreBLEU reads them, for which CR is white space."""

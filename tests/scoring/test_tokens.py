@@ -65,13 +65,6 @@ def test_tokens_that_were_seen_often_enough_are_numbered(kernel, blocks, least, 
             assert {name for name in of_line if lines_with[name] >= least} <= kept_of_line <= set(of_line)
 
 
-def test_numbers_of_another_size(table):
-    table.number(b"a b\n", b" ")
-    for method in (table.names, table.sorted):
-        with pytest.raises(ValueError, match=r"^a number of a token has 8 bytes$"):
-            method(array("i", [0, 1]))
-
-
 @pytest.mark.parametrize("number", [-1, 2, 2**62])
 def test_a_number_without_a_token(table, number):
     table.number(b"a b\n", b" ")

@@ -103,14 +103,3 @@ def test_a_file_that_changes_while_it_is_read(name, change, threads, ranged, tmp
             threads=threads,
             progress=change_once,
         )
-
-
-def test_ranges_are_read_by_the_threads_that_work(ranged, monkeypatch):
-    import threading
-
-    readers = set()
-    read = os.pread
-    monkeypatch.setattr(os, "pread", lambda *given: readers.add(threading.get_ident()) or read(*given))
-    assert result(ranged, threads=3)[0] is not None
-    assert readers
-    assert threading.get_ident() not in readers
