@@ -113,6 +113,8 @@ def test_readme(challenge):
     assert re.findall(r"^\* `([^`]*[^/])`", text, re.MULTILINE) == [name for name in FILES if name != ".gitignore"]
     assert not re.search(r"[ \r]$", text, re.MULTILINE)
     assert Challenge.open(challenge).title == "Guess the missing word"
+    init(challenge.parent / "D", "Perplexity")
+    assert "Words are compared as they are." in (challenge.parent / "D/README.md").read_text()
 
 
 OF_WORD_GAPS = {

@@ -52,6 +52,7 @@ def test_all_items_are_dealt_group_by_group(pool, tmp_path):
     assert not (tmp_path / "new/test-A/expected.tsv").exists()
     assert (tmp_path / "new/in-header.tsv").read_text() == "Doc\tPaper\tLeftContext\tRightContext\n"
     assert validate_challenge("new-answers") == ([], ())
+    assert "All items with the same `Doc` are in one part only" in (tmp_path / "new/README.md").read_text()
 
 
 FEW, MANY = (80, 10, 10), (30, 35, 35)  # documents in dev-0 and test-A

@@ -173,6 +173,9 @@ def test_nothing_is_fixed(submission, capsys):
     status = main(["check", "--fix"])
     assert (status, (path / "dev-0/out.tsv").read_text()) == (0, "a  b \n")
     assert "is scored with BLEU: only distributions over words are fixed" in capsys.readouterr().err
+    submission("Nonsense", b"a b\r\nc\xff\n", "x\n")
+    assert main(["check", "--fix", "-t", "dev-0"]) == 1
+    assert "is scored with a metric that is not known: only distributions" in capsys.readouterr().err
 
 
 VECTOR = " ".join(["-6.9"] * 1024)

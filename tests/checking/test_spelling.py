@@ -24,7 +24,8 @@ SPELLINGS = {  # how an answer is written, what is said of it, and the pair that
     "mojibake": (lambda word: word.encode().decode("cp1252", "replace"), AS_CP1252, "`cafÃ©` for `café`"),
     "latin-1": (lambda word: word.encode().decode("latin-1"), AS_CP1252, "`cafÃ©` for `café`"),
     "html": (html.escape, ENTITIES, "`don&#x27;t` for `don't`"),
-    "numeric entities": (lambda word: word.encode("ascii", "xmlcharrefreplace").decode(), ENTITIES, "`caf&#233;` for `café`"),
+    "numeric entities": (lambda word: word.encode("ascii", "xmlcharrefreplace").decode(), ENTITIES,
+        "`caf&#233;` for `café`"),
     "json": (lambda word: json.dumps(word)[1:-1], ESCAPES, "`caf\\u00e9` for `café`"),
     "python": (lambda word: word.encode("unicode_escape").decode(), ESCAPES, "`caf\\xe9` for `café`"),
     "percent": (quote, ESCAPES, "`caf%C3%A9` for `café`"),
@@ -34,7 +35,8 @@ SPELLINGS = {  # how an answer is written, what is said of it, and the pair that
     "curly": (lambda word: word.replace("'", "’"), "with other quotes or apostrophes", "`don’t` for `don't`"),
     "comma": (lambda word: f"{word},", ATTACHED, "`café,` for `café`"),
     "quotes": (lambda word: f'"{word}"', ATTACHED, '`"café"` for `café`'),
-    "look-alikes": (lambda word: word.translate(LOOK_ALIKE), "in letters of another script that look alike", "`саfé` for `café`"),
+    "look-alikes": (lambda word: word.translate(LOOK_ALIKE), "in letters of another script that look alike",
+        "`саfé` for `café`"),
 }  # fmt: skip
 
 

@@ -293,8 +293,8 @@ def test_a_format_whose_package_is_missing(folder, geval, monkeypatch):
     assert [problem.summary for problem in problems] == [missing, "the output has 1 line for 2 items"]
     advice = problems[0].fix or problems[0].rule.fix
     assert advice == (
-        "Fix the file, or write the output in another format. geval reads .tsv, .jsonl, .parquet and .csv, compressed or "
-        "not, and geval convert writes TSV."
+        "Fix the file, or write the output in another format. geval reads .tsv, .jsonl, .parquet and .csv, "
+        "compressed or not, and geval convert writes TSV."
     )
 
 

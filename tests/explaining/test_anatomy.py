@@ -18,6 +18,7 @@ from geval_py.explaining.losses import (
     group_q_values,
     outcomes_of,
     unbounded_loss,
+    worst_and_best,
 )
 from geval_py.reading.items import ScoredItem
 
@@ -163,6 +164,10 @@ def test_groups_that_do_not_differ(setting):
         q_values = group_q_values(values, Grouping("value", codes, tuple(map(str, range(groups)))), documents)
         false += np.nanmin(q_values) < 0.05
     assert false / TRIALS < 0.05 + 3 * (0.05 * 0.95 / TRIALS) ** 0.5
+
+
+def test_the_worst_and_the_best_lines_are_chosen():
+    assert worst_and_best(np.arange(1000.0)).tolist() == [*range(999, 699, -1), *range(99, -1, -1)]
 
 
 def test_groups_without_values():

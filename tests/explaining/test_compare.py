@@ -339,13 +339,19 @@ def test_an_unknown_baseline(baseline, message, challenge):
         compare(evaluations(challenge, "one", "good"), baseline=baseline)
 
 
-def test_different_metrics(challenge):
+def test_different_metrics_or_answers_are_not_compared(challenge):
     pair = evaluations(challenge, "one") + evaluations(challenge, "good", metric="LogLossHashed")
     folder = challenge / "dev-0"
     with refused(
         f"`{folder}/out-model=one.tsv` and `{folder}/out-model=good.tsv` were scored with different metrics: "
         "PerplexityHashed and LogLossHashed"
     ):
+        compare(pair)
+    pair = [
+        score(["a:1"] * 2, [*answers], metric="LogLossHashed", name=name)
+        for name, answers in (("x", "aa"), ("y", "ac"))
+    ]
+    with refused("`x` and `y` were scored with different answers: 'a' and 'c' on line 2"):
         compare(pair)
 
 
@@ -561,7 +567,7 @@ TRIALS = 2000
 @pytest.mark.long
 @pytest.mark.parametrize(("systems", "families"), [(3, None), (20, None), (20, 2)])
 def test_the_best_of_equal_systems(systems, families):
-    """On 300 lines of sd 0.5, beside what the lines have in common; of two families of near copies, hardly two tries."""
+    """On 300 lines of sd 0.5, beside what they have in common; two families of near copies are hardly two tries."""
     rng = np.random.default_rng(systems)
     estimates, gains = [], []
     for _ in range(TRIALS):

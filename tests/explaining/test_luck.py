@@ -55,6 +55,7 @@ def test_lines_that_a_seed_makes_infinite_are_left_out():
     assert found.score == pytest.approx(-math.log(0.5 + 0.5 / 1024))
     alone = luck(score(["a:1"], ["b"], metric="LogLossHashed"), seeds=2)
     assert (alone.lines, alone.left_out) == (0, 1)
+    assert str(alone).endswith("\npredictions: without 1 line that some seeds make infinite")
     assert str(alone).splitlines()[1].split() == ["predictions", "NaN", "NaN", "[NaN,", "NaN]", "NaN", "0"]
 
 

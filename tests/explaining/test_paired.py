@@ -59,14 +59,9 @@ def test_p_and_the_interval_of_a_ratio_agree():
         labels = np.repeat(np.arange(6), 10)
         base = rng.exponential(2, 60) + 1
         losses = [base, base + rng.normal(0.3, 0.3, 6)[labels] + rng.normal(0, 0.3, 60)]
+        tables = list(map(column, losses))
         systems, _ = ranked(
-            METRICS["PerplexityHashed"],
-            "ab",
-            list(map(column, losses)),
-            baseline=0,
-            samples=1,
-            seed=1,
-            documents=labels,
+            METRICS["PerplexityHashed"], "ab", tables, baseline=0, samples=1, seed=1, documents=labels
         )
         (system,) = (one for one in systems if one.name == "b")
         low, high = system.effect_interval.ends
@@ -88,6 +83,12 @@ def test_a_system_against_itself(losses, seed, samples):
             if system.name != "abc"[baseline]:
                 assert (system.p_value, system.difference, system.effect) == (1, 0, 0)
                 assert (system.won, system.lost, system.tied) == (0, 0, 1)
+
+
+def test_differences_by_rounding_and_of_one_line_are_none():
+    losses = np.random.default_rng(1).exponential(5, 1000)
+    assert paired(losses, losses * (1 + 4e-16)).p_value == paired([1.0], [2.0]).p_value == 1
+    assert 0 < paired(losses, losses + 0.5).p_value < 1e-20
 
 
 @pytest.mark.parametrize("name", ["LikelihoodHashed", "PerplexityHashed", "CrossEntropyHashed"])

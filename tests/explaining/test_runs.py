@@ -112,28 +112,16 @@ def test_outputs_that_differ_only_in_a_seed_are_one_system(challenge):
     assert ("out-model=a.tsv", "out-model=b.tsv") in map(tuple, map(sorted, result.groups))
 
 
+TWO_RUNS = "a system takes two training runs or more, outputs whose names differ only in {}\n  there {}"
+
+
 @pytest.mark.parametrize(("names", "options", "message"), [
-    (
-        ALL, {"runs": "sed"},
-        "a system takes two training runs or more, outputs whose names differ only in sed\n  there are none",
-    ),
-    (
-        "a,seed=0 b,seed=1 b,seed=2", {"runs": "seed"},
-        "a system takes two training runs or more, outputs whose names differ only in seed\n"
-        "  there is a single one of out-model=a.tsv",
-    ),
-    (
-        "a,seed=0 a,seed=1 b,seed=1 b,seed=2", {"runs": "seed", "paired_runs": True},
-        "paired runs are of the same seed in all systems\n  out-model=b.tsv has 1, 2, not 0, 1",
-    ),
-    (
-        "a,seed=0 b,seed=1", {"paired_runs": True},
-        "paired runs need the parameter that tells them apart, such as seed: runs",
-    ),
-    (
-        "b,seed=0 b,seed=1 b,seed=2", {"runs": "seed"},
-        "a comparison takes two systems or more; there is 1",
-    ),
+    (ALL, {"runs": "sed"}, TWO_RUNS.format("sed", "are none")),
+    ("a,seed=0 b,seed=1 b,seed=2", {"runs": "seed"}, TWO_RUNS.format("seed", "is a single one of out-model=a.tsv")),
+    ("a,seed=0 a,seed=1 b,seed=1 b,seed=2", {"runs": "seed", "paired_runs": True},
+     "paired runs are of the same seed in all systems\n  out-model=b.tsv has 1, 2, not 0, 1"),
+    ("a,seed=0 b,seed=1", {"paired_runs": True}, "paired runs need the parameter that tells them apart, such as seed: runs"),
+    ("b,seed=0 b,seed=1 b,seed=2", {"runs": "seed"}, "a comparison takes two systems or more; there is 1"),
     ("a,seed=0 b,seed=1", {"detect": 0}, "a difference is a number above 0"),
     ("a,seed=0 b,seed=1", {"no_worse_than": math.nan}, "a difference is a number above 0"),
 ])  # fmt: skip

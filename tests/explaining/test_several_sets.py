@@ -113,16 +113,8 @@ def test_several_challenges(challenge, geval):
     (challenge / "other").mkdir()
     os.rename(challenge / "dev-1", challenge / "other/dev-0")
     (challenge / "other/config.txt").write_text("--metric LogLoss\n")
-    status, out, _ = geval(
-        "compare",
-        "--challenge",
-        str(challenge),
-        "--challenge",
-        str(challenge / "other"),
-        "-t",
-        "dev-0",
-        "--no-documents",
-    )
+    places = ["--challenge", str(challenge), "--challenge", str(challenge / "other")]
+    status, out, _ = geval("compare", *places, "-t", "dev-0", "--no-documents")
     assert (status, " of 300 lines of dev-0, dev-0; " in out) == (0, True)
 
 

@@ -370,12 +370,6 @@ def test_ranks(scores, ranks):
     assert rank_scores(-values, greatest_first=False).tolist() == ranks
 
 
-@PROPERTY
-@given(st.floats(-37, 8))
-def test_normal_cdf(z):
-    assert normal_cdf(z) == pytest.approx(scipy.stats.norm.cdf(z), rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("module", "limit", "most", "what"),
     [(feature_ranking, "MAX_PAIRS", 10, "to show"), (features, "MAX_COUNTED", 5, "to count")],

@@ -140,6 +140,7 @@ def test_a_saved_model_is_the_same(tmp_path, ending):
     assert NgramModel.load(tmp_path / "again.arpa").perplexity(["a b"]) == NgramModel.load(path).perplexity(["a b"])
     with pytest.raises(UsageError):
         model.save(tmp_path / "nowhere" / "m.arpa")
+    assert repr(NgramModel.load(path)) == f"<NgramModel of order 2 from {path}>"
 
 
 @pytest.mark.parametrize(("call", "message"), [

@@ -149,3 +149,9 @@ def test_what_does_not_go_together(addresses, geval, tmp_path):
     assert geval("lm", "perplexity", addresses[0], text, "--no-sentence-marks") == (
         2, "", "geval: --no-sentence-marks is for n-gram models\n"
     )  # fmt: skip
+    arpa = str(tmp_path / "a.arpa")
+    assert geval("lm", "train", "-o", "1", text, "--arpa", arpa, "--counts", "add-one")[0] == 0
+    for option in (("--window", "3"), ("--whole-texts",)):
+        assert geval("lm", "perplexity", arpa, text, *option) == (
+            2, "", "geval: --window and --whole-texts are for gguf:FILE, hf:NAME and openai:URL#MODEL\n"
+        )  # fmt: skip

@@ -401,7 +401,8 @@ DOUBTS = {
     "logits of the best words": (TOP, {"logits": True},
         "softmax of the logits of some words gives these all probability: choose words after softmax"),
     "logits for logarithms": (np.array([[-80.0, -75.0, -90.0], [-76.0, -75.0, -77.0]]), {"log": True},
-        "all words of a row together have less than 1% of the probability; for logits give logits=True in place of log=True"),
+        "all words of a row together have less than 1% of the probability; for logits give logits=True in place of "
+        "log=True"),
 }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from geval_py.errors import ClusterError, UnreadableFileError
 from geval_py.reading.config import Task
 from geval_py.scoring import cluster as clusters
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.version import installs
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 METRICS = ("LogLossHashed1", "LikelihoodHashed:l")  # of few buckets: the seeds count
@@ -191,8 +192,8 @@ def test_says_that_nobody_answers_that_an_address_is_wrong_or_dask_missing(geval
     assert (status, out) == (2, "")
     assert err.startswith("geval: `nonsense://127.0.0.1:9` is no address of a cluster: unknown address scheme")
     monkeypatch.setitem(sys.modules, "distributed", None)
-    package = "geval: a cluster needs distributed, of the extra cluster: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'\n"
-    assert geval(*words, "tcp://host:8786") == (2, "", package)
+    message = f"geval: a cluster needs distributed, of the extra cluster: {installs('cluster')}\n"
+    assert geval(*words, "tcp://host:8786") == (2, "", message)
 
 
 @pytest.fixture(scope="module")

@@ -251,6 +251,7 @@ def test_none_left(flags, message, challenge, geval):
     assert geval("-a", f"{{Likelihood,LogLoss}}Hashed:{flags}") == (2, "", f"geval: {message}\n")
     write(challenge, "config.txt", ["--in-header in-header.tsv", f"-m {scheme}"])
     assert geval() == (1, "", f"geval: {message}\n  in `./config.txt`\n")
+    assert geval("-a", scheme) == (2, "", f"geval: {message}\n")  # which overrules config.txt
 
 
 @pytest.mark.parametrize("metric", ["Foo", "Foo:f<exp:the>", "{Foo,Bar}:f<exp:the>"])
