@@ -33,17 +33,6 @@ def test_every_metric_is_computed_on_each_resample(name):
     assert bootstrap_scores(METRICS[name], column(losses), samples=50, seed=3) == pytest.approx(want, rel=1e-12)
 
 
-def test_the_mean_over_the_classes_of_the_resample():
-    metric = METRICS["MacroAvg/Likelihood"]
-    losses, classes = [0.1, 2.0, math.inf, 0.7], [1, 1, 0, 1]
-    (weights,) = bootstrap_weights(4, 60, seed=3)
-    lines = [np.repeat(np.arange(4), row.astype(int)) for row in weights]
-    assert any(len({classes[line] for line in drawn}) == 1 for drawn in lines)
-    want = [metric.value(column([losses[n] for n in drawn], [classes[n] for n in drawn])) for drawn in lines]
-    got = bootstrap_scores(metric, column(losses, classes), samples=60, seed=3)
-    assert got == pytest.approx(want, rel=1e-12)
-
-
 def test_infinite_losses():
     losses = column([math.inf, 1.0, 2.0])
     assert set(bootstrap_scores(METRICS["LikelihoodHashed"], losses, samples=200, seed=0)) > {0.0}

@@ -130,6 +130,17 @@ def test_surprisals_of_a_text_are_those_of_its_words(seed, words):
     assert WordSearch(short, 1).surprisals(words) == pytest.approx(expected, rel=1e-9)
 
 
+def test_a_tokenizer_may_put_a_space_before_a_text():
+    """As SentencePiece does: the words behind the first one are spelt as without it."""
+
+    class Spaced(Markov):
+        def encode(self, text):
+            return super().encode(f" {text}" if text else "")
+
+    spaced, plain = (WordSearch(kind(0), 1).surprisals(["a", "b", "ab", "ba", "a"]) for kind in (Spaced, Markov))
+    assert spaced[2:] == pytest.approx(plain[2:], rel=1e-9)
+
+
 def test_what_is_long_is_cut():
     """No text of a challenge makes more tokens than a model can take at once."""
     asked = []

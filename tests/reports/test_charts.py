@@ -177,26 +177,25 @@ def bigram():
     return evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv")
 
 
-def check(chart):
+def culprits():
+    words = ["bad", "good"] * 100
+    lines = [f"{word}:{0.1 if word == 'bad' else 0.8} :0.1" for word in words]
+    return score(lines, words, metric="PerplexityHashed").chart("culprits")
+
+
+def comparison():
+    return compare(evaluate_all(GAZETTE, "dev-0")).chart()
+
+
+OTHERS = {"culprits": culprits, "comparison": comparison}
+
+
+@pytest.mark.parametrize("name", ["spread", "costs", "length", "frequency", "Year", *OTHERS])
+def test_charts_of_results_have_colours_of_their_own_and_words(bigram, name):
+    chart = OTHERS[name]() if name in OTHERS else bigram.chart(name)
     assert "var(--" not in chart.svg
     assert "PerplexityHashed" not in chart.svg
     assert "</title>" in chart.svg
-
-
-@pytest.mark.parametrize("name", ["spread", "costs", "length", "frequency", "Year"])
-def test_a_chart_of_an_evaluation(bigram, name):
-    check(bigram.chart(name))
-
-
-def test_a_chart_of_the_worst_features():
-    words = ["bad", "good"] * 100
-    check(score([f"{word}:{0.1 if word == 'bad' else 0.8} :0.1" for word in words], words, metric="PerplexityHashed")
-          .chart("culprits"))  # fmt: skip
-
-
-def test_a_chart_of_a_comparison():
-    outputs = evaluate_all(GAZETTE, "dev-0")
-    check(compare(outputs).chart())
 
 
 @pytest.mark.filterwarnings("ignore:.*infinite", "ignore:.*no guess at all would be better")

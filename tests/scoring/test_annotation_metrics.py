@@ -80,8 +80,8 @@ def test_a_line_that_cannot_be_read(name, output, expected, column, reason, role
 
 INTERVAL = "an interval is two numbers with a comma between them: `1592,1593.5`"
 HINTS = [  # of an output, or of what is expected
-    ("Soft-F1", "per", "", "`per` is no annotation; an annotation is `label:1-4,7`, perhaps with a probability behind "
-     "it: `label:1-4,7:0.5`"),
+    ("Soft-F1", "per", "", "`per` is no annotation; an annotation is `label:1-4,7`, perhaps with a probability "
+     "behind it: `label:1-4,7:0.5`"),
     ("SegmentAccuracy", "per", "", "`per` is no segment; a segment is `label:1-4,7`"),
     ("SegmentAccuracy", "a:1-4 b:2-3", "", "position 2 is in two segments, the other one in column 1"),
     ("Soft2D-F1", "3,3,1,1", "", "`3,3,1,1` is no rectangle; the first corner is the one with the smaller numbers"),

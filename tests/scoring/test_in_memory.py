@@ -83,6 +83,8 @@ def test_lists_score_as_files(challenge, kind):
     if kind != "arrays":
         assert found.signature == wanted.signature
         pd.testing.assert_frame_equal(found.worst_features(min_frequency=3), wanted.worst_features(min_frequency=3))
+    if kind == "lines":
+        assert pickle.loads(pickle.dumps(found)).lines()["output"].tolist() == TEXTS
     assert found.split.name == "expected"
     assert found.output.name == "predictions"
 
