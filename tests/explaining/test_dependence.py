@@ -4,13 +4,11 @@ import math
 
 import numpy as np
 import pytest
-import scipy.stats
 from raising import refused
 
 from geval_py import compare, evaluate, score
 from geval_py.errors import MissingFileError
 from geval_py.explaining.documents import documents_in
-from geval_py.explaining.statistics import spread_of_mean
 
 TRIALS = 1000
 
@@ -148,38 +146,6 @@ def test_the_level_where_files_are_nested_in_newspapers(newspapers, files, lines
 
 def _p(comparison):
     return next(system.p_value for system in comparison.systems if system.p_value is not None)
-
-
-SIZES = {
-    "equal": lambda rng, documents: np.ones(documents),
-    "lognormal": lambda rng, documents: rng.lognormal(0, 1.5, documents),
-    "Zipf": lambda rng, documents: 1 / np.arange(1, documents + 1),
-    "one has 60 %": lambda rng, documents: np.r_[1.5 * (documents - 1), np.ones(documents - 1)],
-}
-ROWS = [
-    *((kind, 0.8, documents) for kind in ("equal", "lognormal", "Zipf") for documents in (5, 12, 40)),
-    ("one has 60 %", 0.8, 12),
-    *(("lognormal", 0.2, documents) for documents in (5, 12, 40)),
-]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("kind", "effect", "documents"), ROWS)
-def test_the_coverage_of_intervals(kind, effect, documents):
-    """1,200 lines in documents: the interval holds the true mean in at least 93 % of trials."""
-    rng = np.random.default_rng(documents)
-    held, uncorrected = [], []
-    for _ in range(TRIALS):
-        shares = SIZES[kind](rng, documents)
-        of_line = np.repeat(np.arange(documents), np.maximum(1, np.round(1200 * shares / shares.sum())).astype(int))
-        losses = rng.normal(0, effect, documents)[of_line] + skewed(rng, len(of_line)) - 2.7
-        held.append(abs(losses.mean()) <= spread_of_mean(losses, of_line).half_width)
-        sums = np.bincount(of_line, losses - losses.mean())
-        deviation = math.sqrt(documents / (documents - 1) * np.sum(sums**2)) / len(losses)
-        uncorrected.append(abs(losses.mean()) <= scipy.stats.t.ppf(0.975, documents - 1) * deviation)
-    of = f"{kind}, {effect}, {documents} documents"
-    print(f"\n{of}: {np.mean(held):.1%}; without the correction {np.mean(uncorrected):.1%}")
-    assert 1 - np.mean(held) <= at_most(0.07)
 
 
 INPUT = "one\tx\ntwo\ty\none\tx\nthree\n"

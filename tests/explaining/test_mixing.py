@@ -15,7 +15,7 @@ from raising import refused
 from scipy import optimize, stats
 
 from geval_py import MalformedLineError, check, evaluate, improve, score
-from geval_py.errors import ExistingFileError
+from geval_py.errors import ExistingFileError, UnreadableFileError
 from geval_py.explaining.derived import mixed_output
 from geval_py.explaining.mixing import (
     MIN_GAIN,
@@ -94,6 +94,7 @@ def test_the_weights_are_those_that_another_search_finds(rows, lines):
 
     theirs = min(optimize.minimize(loss_of_logits, start, method="Nelder-Mead").fun for start in np.eye(3) * 3)
     assert loss(weights) <= theirs + 1e-4
+    assert best_weights(np.empty((4, 0))).tolist() == [0.25] * 4
 
 
 def sure_and_unsure(rng, lines):
@@ -269,6 +270,15 @@ def test_blocks_that_end_at_different_lines_are_mixed_line_by_line(tmp_path, mon
     assert written[0].count("\n") == 200
 
 
+def test_a_source_that_lost_lines_meanwhile_is_named(tmp_path):
+    for name, text in (("a", ":1\n:1\n"), ("b", ":1\n")):
+        (tmp_path / f"{name}.tsv").write_text(text)
+    sources = [output_at(str(tmp_path / f"{name}.tsv")) for name in "ab"]
+    with refused(f"Cannot read `{tmp_path}/b.tsv`: it was changed while it was read", UnreadableFileError):
+        mixed_output(sources, "train", str(tmp_path), None).write(HALVES, {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tsv", "b.tsv"]
+
+
 @pytest.mark.parametrize("at_fault", [0, 1])
 def test_the_output_at_fault_is_named(at_fault, tmp_path):
     paths = [str(tmp_path / f"{name}.tsv") for name in "ab"]
@@ -375,8 +385,8 @@ def test_changes_of_infinite_losses(losses, base, mean, better):
 
 def test_what_is_no_use_is_not_taken():
     tiny = np.full(100, 1.0)
-    assert not change_of(tiny - MIN_GAIN / 2, tiny, np.arange(100)).is_better
     spread = np.linspace(-1e-6, 1e-6, 100)
+    assert not change_of(tiny - MIN_GAIN / 2 + spread, tiny, np.arange(100)).is_better
     assert change_of(tiny - MIN_GAIN * 2 + spread, tiny, np.arange(100)).is_better
     alike = change_of(tiny - MIN_GAIN * 2, tiny, np.arange(100))  # only p can tell, and 0.98 does not
     assert (alike.is_better, alike.cells()) == (False, ("-0.0002", "", "0.9802"))

@@ -286,6 +286,8 @@ def test_a_pair_of_what_is_too_rare_to_be_shown_alone():
     for least, pairs in ((3, ["exp:a~~exp:b"]), (4, [])):
         found = ranked(rows, scores=[5.0, 4.0, 1.0, 2.0, 3.0], least_cartesian=least, cartesian=True)
         assert [name for name in found.names if "~~" in name] == pairs
+    rows = [("", text, "") for text in ("a b", "a", "a", "c")]  # a is on too many of four lines
+    assert "exp:a" not in ranked(rows, scores=[4.0, 3.0, 2.0, 1.0], least=2, cartesian=True).names
 
 
 def numerical(texts, scores):

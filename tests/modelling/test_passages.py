@@ -137,6 +137,17 @@ def test_the_command(addresses, geval, tmp_path, monkeypatch):
     ]
 
 
+def test_the_texts_of_a_challenge(addresses, geval, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("dev-0").mkdir()
+    Path("config.txt").write_text("--metric PerplexityHashed\n")
+    Path("dev-0/in.tsv").write_text("a\teat\noat\tto a\n")
+    Path("dev-0/expected.tsv").write_text("tea\ntoe\n")
+    Path("text.txt").write_text("a tea eat\noat toe to a\n")
+    perplexity = ("lm", "perplexity", addresses[0])
+    assert geval(*perplexity, "--challenge", ".", "-t", "dev-0") == geval(*perplexity, "text.txt")
+
+
 def test_what_does_not_go_together(addresses, geval, tmp_path):
     (tmp_path / "text").write_text("a tea\n")
     text, chat = str(tmp_path / "text"), "chat:http://localhost/v1#gemma"

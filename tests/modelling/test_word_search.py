@@ -141,6 +141,11 @@ def test_a_tokenizer_may_put_a_space_before_a_text():
     assert spaced[2:] == pytest.approx(plain[2:], rel=1e-9)
 
 
+def test_a_no_break_space_is_in_a_word():
+    model = Markov(0, [*PIECES, "\xa0".encode()])
+    assert [len(bits) for bits in WordSearch(model, 1).text_surprisals(["a\xa0b ab", ""])] == [2, 0]
+
+
 def test_what_is_long_is_cut():
     """No text of a challenge makes more tokens than a model can take at once."""
     asked = []

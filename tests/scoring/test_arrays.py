@@ -596,13 +596,15 @@ NO_EFFECT = {
     "Predictions has no use for rest=…": (
         Metric(HASHED, vocabulary=["the", "a"]).predictions(VALUES), {"rest": [0.5, 0.5]}),
     "numbers without words: write_output and Metric take a vocabulary=…, and score takes metric.predictions(numbers)": (ROWS, {}),
+    "every probability is 0: a distribution needs one above 0": (
+        [[-800.0, -900.0]], {"vocabulary": ["the", "a"], "log": True, "rest": -1000.0}),
     "top is how many words of a line are written, an integer from 1 on, not 0": (ROWS, {"vocabulary": ["the", "a"], "top": 0}),
     "top is how many words of a line are written, an integer from 1 on, not 300.0": (ROWS, {"vocabulary": ["the", "a"], "top": 300.0}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("message", "lines", "how"), [(said, *case) for said, case in NO_EFFECT.items()])
-def test_arguments_without_effect(tmp_path, message, lines, how):
+def test_lines_and_arguments_that_are_refused(tmp_path, message, lines, how):
     with refused(f"lines[0]: {message}"):
         write_output(tmp_path / "out.tsv", lines, **how)
 

@@ -1,6 +1,7 @@
 """Two files side by side, in blocks: what a block holds, the order of errors, and the threads that work."""
 
 import gzip
+import os
 import weakref
 from functools import partial
 
@@ -105,3 +106,9 @@ def test_few_blocks_are_in_memory(threads, files):
         blocks.append(weakref.ref(block.outputs))
         del block
         assert sum(one() is not None for one in blocks) <= 2 * (threads + 2)  # those that are read, and worked on
+
+
+def test_available_cores(monkeypatch):
+    assert blocks.available_cores() >= 1
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert blocks.available_cores() == os.cpu_count()

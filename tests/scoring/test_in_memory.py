@@ -256,6 +256,14 @@ def test_batches_give_the_digits_of_the_whole(cuts, arrays, draw):
     assert len(merged) == len(TEXTS)
 
 
+def test_shuffled_lines_give_the_digits_of_a_correlation():
+    places = random.Random(4).sample(range(40), 40)
+    predictions, expected = [n % 7 + n / 100 for n in range(40)], [str(n % 5) for n in range(40)]
+    found = Metric("Pearson")
+    found.update([predictions[n] for n in places], [expected[n] for n in places], lines=[n + 1 for n in places])
+    assert found.compute() == score(predictions, expected, metric="Pearson").score
+
+
 def test_lines_go_on_where_they_ended():
     found = Metric(HASHED)
     found.update(TEXTS[:50], EXPECTED[:50])

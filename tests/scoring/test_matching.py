@@ -8,6 +8,7 @@ from profiles import examples
 from scorers import error, score, statistics_of
 
 from geval_py.scoring.evaluate import find_metric
+from geval_py.scoring.metrics import translation
 from geval_py.scoring.metrics.matching import (
     MATCHINGS,
     fuzzy,
@@ -73,6 +74,11 @@ def test_a_very_long_line_is_matched_in_seconds(size):
     assert score("ExtractNumber/Accuracy", ["MI" * (size // 2)], ["7"]) == 0.0
     assert score("Fuzzy/MultiLabel-F1", ["x " * (size // 2)], ["x y z"]) == pytest.approx(2 / (size // 2 + 3))
     assert time.process_time() - start < 20
+
+
+def test_long_texts_are_compared_in_a_process_that_can_be_interrupted(monkeypatch):
+    monkeypatch.setattr(translation, "LONG_PAIR", 1)
+    assert score("Fuzzy/Accuracy", ["kitten"], ["sitting"]) == pytest.approx(4 / 7)
 
 
 def test_the_score_of_a_line_of_a_mean_over_numbers_is_its_own():

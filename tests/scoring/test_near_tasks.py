@@ -1,7 +1,6 @@
 """The metrics of tasks near word gaps: what scikit-learn and SciPy answer, tables by hand, and the edges."""
 
 import math
-import random
 
 import numpy as np
 import pytest
@@ -43,11 +42,6 @@ def test_what_is_right_has_the_best_score(metric):
     assert len(statistics.columns) == len(metric.measure.columns)
     if metric.name != "CrossEntropyToNormsHashed":  # which is the entropy of the norms at best
         assert metric.value(statistics) == pytest.approx(metric.measure.best, abs=1e-12)
-
-
-def table(items):
-    weights = np.array([weights for weights, _ in items], float)
-    return weights / weights.sum(axis=1, keepdims=True), [label for _, label in items]
 
 
 def written(matrix, labels=LABELS):
@@ -212,27 +206,6 @@ def test_text_flags_change_outputs_answers_and_options():
     of = [{"Lamp": 0.75, "tree": 0.25}], ["LAMP"]
     assert geval_py.score(*of, inputs=["x\tlamp Tree"], metric=flags).score == 1
     assert geval_py.score([{"LAMP": 0.5, "lamp": 0.25, "a": 0.25}], ["Lamp"], metric="MRR:l").score == 1
-
-
-@each
-def test_any_order_gives_the_same_digits(metric):
-    rng = random.Random(1)
-    _, expected, inputs = perfect(metric)
-    rows = [(number, written(table([([rng.randint(1, 9) for _ in LABELS], "a")])[0])[0], n % 3)
-            for number, n in enumerate(range(60), 1)]  # fmt: skip
-    outputs, answers, beside = zip(*((text, expected[n], inputs[n]) for _, text, n in rows), strict=True)
-
-    def value(order):
-        return metric.value(statistics_of(metric.name, outputs, answers, beside, LABELS).only(order))
-
-    want = value(range(60))
-    for _ in range(5):
-        assert value(rng.sample(range(60), 60)) == want
-    if not metric.needs_input:
-        halves = [geval_py.Metric(metric.name) for _ in range(2)]
-        for number, text, n in rng.sample(rows, 60):
-            halves[number % 2].update([text], [expected[n]], lines=number)
-        assert (halves[1] + halves[0]).compute() == want
 
 
 @each
