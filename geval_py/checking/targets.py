@@ -110,7 +110,7 @@ def find_targets(
     Raises UsageError for a folder that is no challenge, for an output of several test sets, and if standard input
     would be read twice; SchemeError for a metric.
     """
-    from geval_py.board.intake.identity import is_archive
+    from geval_py.board.intake.archives import is_archive
 
     for scheme in config.checked_schemes(metrics):
         find_metric(scheme.metric)

@@ -18,7 +18,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from geval_py.board.intake.identity import bare_name, is_archive, upload_name_problem
+from geval_py.board.intake.archives import bare_name, is_archive, upload_name_problem
 from geval_py.checking import targets
 from geval_py.cli import terminal
 from geval_py.cli.commands import command, one_of, option, switch

@@ -191,10 +191,13 @@ class Model:
             row = Submission(team, content, form, arrived, code=(digest, arrived))
             self.submissions.append(row)
         self.names.setdefault(team, name)
-        row.content, row.form, row.digest, row.state, row.baseline = content, form, digest, state, baseline
+        row.content, row.form, row.state, row.baseline = content, form, state, baseline
         row.cost = 0 if baseline else {"scored": cost, "rejected": int(received), "failed": 0}[state]
         row.scores = self.scores_of(content) if state == "scored" else {}
-        row.has_files, row.had_outputs, row.until = received or is_stored, state == "scored", None
+        row.until = None
+        if received or is_stored:  # otherwise what was received before stays
+            row.digest, row.has_files, row.had_outputs = digest, True, state == "scored"
+        row.digest = row.digest or digest
         row.marks = marks or row.marks
 
     @staticmethod

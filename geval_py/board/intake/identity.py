@@ -20,9 +20,9 @@ from itertools import islice
 from stat import S_ISREG
 from typing import NamedTuple, TypeAlias
 
+from geval_py.board.intake.archives import ARCHIVES, bare_name, is_archive
 from geval_py.board.submission import RejectedError
 from geval_py.errors import MissingFileError, UsageError
-from geval_py.reading.outputs import OUTPUT_NAME
 from geval_py.text import natural_order, shorten, visible
 
 TABLE = os.path.join(os.path.dirname(__file__), "confusables.txt")
@@ -128,8 +128,6 @@ def skeletons(name: str) -> frozenset[tuple[str, str]]:
 # The kinds of submissions: a folder, an archive by its ending, git+URL@BRANCH.
 
 
-TARS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst")
-ARCHIVES = (".zip", *TARS)
 GIT = "git+"
 
 # An address without git+: it may hold a password, which stands between the first colon and the last @. The path of a
@@ -202,38 +200,10 @@ def check_source(source: str, transports: Sequence[str]) -> None:
             raise UsageError("an address alone is not a submission: write git+URL@BRANCH for a branch")
         raise MissingFileError(what="No submission", path=source)
     elif not (os.path.isdir(source) or (is_archive(source) and os.path.isfile(source))):
-        kinds = ", ".join(ARCHIVES)
         raise UsageError(
-            f"`{visible(source)}` is not a submission: give a folder, an archive ({kinds}) or git+URL@BRANCH"
+            f"`{visible(source)}` is not a submission: "
+            f"give a folder, an archive ({', '.join(ARCHIVES)}) or git+URL@BRANCH"
         )
-
-
-def is_archive(path: str) -> bool:
-    """Whether the ending of a path is one of a supported archive."""
-    return path.lower().endswith(ARCHIVES)
-
-
-def upload_name_problem(name: str) -> str:
-    """Return why a file cannot be uploaded by its name, and what to do; "" for an archive and for an output.
-
-    >>> upload_name_problem("out-model=a.tsv")
-    ''
-    """
-    if is_archive(name) or re.fullmatch(OUTPUT_NAME, name):
-        return ""
-    kinds = f"neither an archive ({', '.join(ARCHIVES)}) nor an output such as out.tsv"
-    return f"`{visible(name)}` is {kinds}: rename it to out.tsv, or out-NAME.tsv"
-
-
-def bare_name(path: str) -> str:
-    """Return the name of an archive without its ending.
-
-    >>> bare_name("in/Anna.tar.gz")
-    'Anna'
-    """
-    name = path.replace("\\", "/").rpartition("/")[2]
-    ending = next((ending for ending in ARCHIVES if name.lower().endswith(ending)), "")
-    return name[: len(name) - len(ending)]
 
 
 def submissions_in(folder: str) -> list[str]:

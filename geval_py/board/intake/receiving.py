@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from geval_py.board.intake import identity
-from geval_py.board.intake.git import branch_source
 from geval_py.board.intake.sources import (
     CHUNK_BYTES,
     MAX_BYTES,
@@ -71,6 +70,8 @@ def receive(
     whose reason names the member at fault, and FailedError.
     """
     if source.startswith(identity.GIT):
+        from geval_py.board.intake.git import branch_source  # imports subprocess, which folders do without
+
         opened = branch_source(identity.address_of(source, transports), place, budget)
     else:
         opened = open_source(source, budget)

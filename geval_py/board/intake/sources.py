@@ -20,7 +20,8 @@ from hashlib import sha256
 from itertools import islice
 from typing import IO, NamedTuple, Self, TypeAlias, cast
 
-from geval_py.board.intake.identity import ARCHIVES, TARS, bare_name, open_no_link
+from geval_py.board.intake.archives import ARCHIVES, TARS, bare_name
+from geval_py.board.intake.identity import open_no_link
 from geval_py.board.submission import Details, FailedError, ReceivedFile, RejectedError
 from geval_py.errors import CorruptFileError, GevalError, TooLargeError
 from geval_py.reading.compression import open_unpacked

@@ -186,8 +186,7 @@ def store(connection: Connection, board: Board, attempt: Attempt, now: datetime)
         row_id, arrived = same[0].id, same[0].arrived
     if not attempt.baseline:
         check_quota(connection, board.settings, team, attempt.name, arrived, parcel.outputs, row_id=row_id)
-    phase = settings.at(arrived)
-    cost, charge = charge_of(phase, result.state, parcel.outputs, baseline=attempt.baseline)
+    cost, charge = charge_of(settings.at(arrived), result.state, parcel.outputs, baseline=attempt.baseline)
     values = {
         "added": max(now, attempt.arrived),
         "baseline": attempt.baseline,
@@ -203,21 +202,24 @@ def store(connection: Connection, board: Board, attempt: Attempt, now: datetime)
     details = asdict(parcel.details)
     if row_id:  # its code and its arrival stay: that it failed was not the submitter's fault
         values |= {name: value for name, value in details.items() if value}
-        if parcel.files:  # otherwise those stay that were received before
+        if parcel.files:
             outputs_of_row = select(Outputs.id).where(Outputs.submission_id == row_id)
             for table in (scores, schema.disclosures):
                 connection.execute(delete(table).where(table.c.output_id.in_(outputs_of_row)))
             for table in (outputs, files):
                 connection.execute(delete(table).where(table.c.submission_id == row_id))
+        else:  # what was received before stays
+            known = connection.scalar(select(Submissions.digest).where(Submissions.id == row_id))
+            values["digest"] = known or parcel.digest
     else:
-        values |= details | {"code": code, "arrived": arrived, "arrived_by": attempt.arrived_by}
-        values |= {"name": parcel.name, "source": parcel.source, "state": result.state, "scorer": __version__}
+        values |= details | attributes(parcel, "name source") | {"code": code, "arrived": arrived}
+        values |= {"arrived_by": attempt.arrived_by, "state": result.state, "scorer": __version__}
         values["submitter_id"] = submitter_id(connection, attempt.name)
         row_id = connection.scalar(insert(submissions).values(values).returning(Submissions.id))
     for file in parcel.files:
         database.store_content(connection, file.sha256, file.path)
-        value = {"submission_id": row_id, "name": file.name, "sha256": file.sha256, "bytes": file.bytes}
-        connection.execute(insert(files).values(value))
+        value = attributes(file, "name sha256 bytes")
+        connection.execute(insert(files).values(**value, submission_id=row_id))
     store_result(connection, row_id, result, attempt.references, now, **values)
     return receipt_of(connection, row_id, note)
 
@@ -255,10 +257,9 @@ def store_result(
                 connection.execute(insert(outputs).values(**values, output_sha256=digests[output.file]))
         store_evaluations(connection, result.parcel, result.scored, references, now)
     for row in current_evaluations(connection, submission_id, references):
-        is_same = Scores.output_id == row.output_id, Scores.metric == row.metric
-        connection.execute(delete(scores).where(*is_same))
-        values = {"output_id": row.output_id, "metric": row.metric, "evaluation_id": row.id}
-        connection.execute(insert(scores).values(values))
+        connection.execute(delete(scores).where(Scores.output_id == row.output_id, Scores.metric == row.metric))
+        values = attributes(row, "output_id metric")
+        connection.execute(insert(scores).values(**values, evaluation_id=row.id))
 
 
 def store_evaluations(

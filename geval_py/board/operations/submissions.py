@@ -147,8 +147,8 @@ def scan(
     def store_paths(ready: Sequence[Attempt]) -> None:
         with board.writing() as connection:
             stored = {one.source: _store_path(connection, board, one, now) for one in ready}
-            changed = {"disclosed_with": "", "changed": schema.board.c.changed + 1}  # it is ranked when it is read
-            connection.execute(update(schema.board).values(changed))
+            changed = schema.board.c.changed + 1  # it is ranked when it is read
+            connection.execute(update(schema.board).values(disclosed_with="", changed=changed))
         receipts.update(stored)
         if progress:
             progress(len(receipts), len(new))
@@ -166,8 +166,7 @@ def _check_no_link(source: str) -> None:
 
 
 def _store_path(connection: Connection, board: Board, attempt: Attempt, now: datetime) -> Receipt:
-    refusal = attempt.refusal
-    if not refusal:
+    if not (refusal := attempt.refusal):
         try:
             return store(connection, board, attempt, now)
         except (QuotaError, UsageError) as error:

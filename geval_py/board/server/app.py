@@ -27,6 +27,7 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import ASGIApp
 
+from geval_py.board.intake.archives import is_archive
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
 from geval_py.board.people import accounts, secrets, sign_in
 from geval_py.board.people.accounts import A, Account, RefusedError, TooOftenError
@@ -228,7 +229,7 @@ async def upload_form(request: Request) -> Response:
                 yield chunk
 
         name = file.filename or ""
-        test = str(form.get("test") or "") if name.endswith(uploads.OUTPUT_ENDINGS) else ""
+        test = "" if is_archive(name) else str(form.get("test") or "")
         values: dict[str, Any] = {"sent_name": name, "test": test, "trial": form.get("dry") == "yes"}
         accepted = await receive(request, chunks(), max_bytes, **values)
     return RedirectResponse(f"{server_of(request).path}/me/uploads/{accepted['number']}", 303)

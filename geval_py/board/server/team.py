@@ -8,6 +8,7 @@ from sqlalchemy import Row, update
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from geval_py.board.intake.archives import ARCHIVES
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.receipts import day_of, find_submission, quota_used
 from geval_py.board.operations.teams import team_id, team_settings
@@ -70,7 +71,7 @@ def me(visit: Visit) -> Response:
         quota=quota_of(visit),
         pseudonym=pseudonym(visit.board.key, account.team) if settings.names == "pseudonyms" and account.team else "",
         phase=next((phase for phase in phases if visit.now <= phase.until), None),
-        endings=uploads.OUTPUT_ENDINGS,
+        archives=ARCHIVES,
     )
 
 

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Row, Select, and_, case, func, insert, select
 from geval_py.board.database import schema
 from geval_py.board.database.schema import RECEIVED, WAITING, Submissions, pick, submissions
 from geval_py.board.database.store import Board, store_content
-from geval_py.board.intake.identity import bare_name, is_archive, upload_name_problem
+from geval_py.board.intake.archives import bare_name, is_archive, upload_name_problem
 from geval_py.board.operations.pipeline import CODE_DIGITS, UNSCORED, sent_before
 from geval_py.board.operations.receipts import UPLOAD, WITHDRAWN, check_quota
 from geval_py.board.operations.teams import submitter_id, team_settings
@@ -29,14 +29,9 @@ from geval_py.board.server import signed_receipts
 from geval_py.board.server.queue import UPLOADED, try_again
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.submission import Details
-from geval_py.reading.compression import COMPRESSED_ENDINGS
-from geval_py.reading.files import FORMAT_ENDINGS
 from geval_py.text import visible
 
 MAX_NAME_LENGTH = 200  # bytes of a file's name
-OUTPUT_ENDINGS = tuple(
-    f"{kind}{ending}" for kind in (".tsv", *FORMAT_ENDINGS) for ending in ("", *COMPRESSED_ENDINGS)
-)
 
 
 def file_name(name: str, test: str, settings: BoardSettings) -> str:

@@ -11,7 +11,7 @@ from samples import NOW, count
 
 from geval_py.board.database.schema import submissions
 from geval_py.board.operations.status import status_of
-from geval_py.board.operations.submissions import scan
+from geval_py.board.operations.submissions import add, scan
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.errors import MissingFileError, UnreadableFileError, UsageError
 
@@ -95,6 +95,20 @@ def test_odd_files_are_refused_and_the_others_go_on(sqlite_board, uploads):
 
 def with_files(board, most):
     return replace(board, settings=replace(board.settings, limits=replace(board.settings.limits, files=most)))
+
+
+def test_a_retry_that_cannot_be_received_leaves_what_was_received(board, submission, sandbox_jobs, tmp_path):
+    """Else the same content in another form would be another submission."""
+    source, folder = submission("ann"), str(tmp_path / "uploads")
+    sandbox_jobs.unscored.add("ann")
+    (first,) = scan(board, folder, now=NOW)
+    sandbox_jobs.unopened.add("ann")
+    (second,) = scan(board, folder, now=NOW, again=True)
+    assert (first.state, second.state, second.code) == ("failed", "failed", first.code)
+    sandbox_jobs.unopened.clear()
+    sandbox_jobs.unscored.clear()
+    again = add(board, shutil.make_archive(str(tmp_path / "ann"), "zip", source), now=NOW + timedelta(hours=1))
+    assert (again.code, again.state) == (first.code, "scored")
 
 
 @pytest.mark.parametrize("packed", [True, False], ids=["archive", "folder"])

@@ -22,7 +22,7 @@ def drop(page, text):
     expect(page).to_have_url(re.compile("/me$"))
     page.wait_for_load_state()
     script = "text => { const data = new DataTransfer(); data.items.add(new File([text], 'out.tsv')); return data; }"
-    page.dispatch_event("[data-send]", "drop", {"dataTransfer": page.evaluate_handle(script, text)})
+    page.dispatch_event("[data-archives]", "drop", {"dataTransfer": page.evaluate_handle(script, text)})
     page.get_by_role("button", name="Send").click()
     expect(page).to_have_url(re.compile("/me/uploads/[0-9a-f]{12}$"))
 

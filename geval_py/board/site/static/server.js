@@ -18,7 +18,7 @@ for (const place of document.querySelectorAll("[data-upload]")) {
   setTimeout(look, pause);
 }
 
-for (const form of document.querySelectorAll("[data-send]")) {
+for (const form of document.querySelectorAll("[data-archives]")) {
   const [input, progress, told] = ["input[type=file]", "progress", "[data-answer]"].map((of) => form.querySelector(of));
   form.addEventListener("dragover", (event) => event.preventDefault());
   form.addEventListener("drop", (event) => {
@@ -30,8 +30,9 @@ for (const form of document.querySelectorAll("[data-send]")) {
     if (!file) return;
     event.preventDefault();
     const query = new URLSearchParams();
-    const isOutput = form.dataset.send.split(" ").some((ending) => file.name.endsWith(ending));
-    if (isOutput) query.set("test", form.elements.test.value);
+    const name = file.name.toLowerCase();
+    const isArchive = form.dataset.archives.split(" ").some((ending) => name.endsWith(ending));
+    if (!isArchive) query.set("test", form.elements.test.value);
     if (new FormData(form).get("dry")) query.set("dry", "yes");
     const request = new XMLHttpRequest();
     request.open("PUT", `${root}upload/${encodeURIComponent(file.name)}?${query}`);
