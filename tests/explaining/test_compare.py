@@ -348,7 +348,7 @@ def test_different_metrics_or_answers_are_not_compared(challenge):
     ):
         compare(pair)
     pair = [
-        score(["a:1"] * 2, [*answers], metric="LogLossHashed", name=name)
+        score([":1"] * 2, [*answers], metric="LogLossHashed", name=name)
         for name, answers in (("x", "aa"), ("y", "ac"))
     ]
     with refused("`x` and `y` were scored with different answers: 'a' and 'c' on line 2"):
