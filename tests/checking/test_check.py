@@ -233,7 +233,7 @@ def test_a_line_without_end(before, compress, check, monkeypatch):
     assert (problem.rule.code, problem.summary) == ("E105", "a line has more than 1048576 bytes")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_bomb_of_one_line_does_not_fill_the_memory(tmp_path):
     """4 GB of one line: at most 1 GB of memory, and no minute."""
     compressed = zstd.compress(b"a" * (1 << 20)) * 4096

@@ -19,7 +19,7 @@ from geval_py.explaining.significance import normal_cdf
 from geval_py.reading.config import said_option
 from geval_py.reading.features import FeatureKinds, split_tokens, word_shape
 
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100, most=15))
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))
 
 
 # A naive ranking, word by word as the specification says

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profiles import examples
 from raising import refused
 from scorers import hashed_losses
 
@@ -56,7 +55,7 @@ def assert_same(found, wanted):
 
 
 LINES = st.lists(st.integers(1, 2**33), min_size=1, max_size=4)
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100, most=12))
+PROPERTY = settings(deadline=None, derandomize=True)
 LITTLE_MASS = pytest.mark.filterwarnings("ignore:.*have less than 1% of the probability:UserWarning")
 DIVIDED = pytest.mark.filterwarnings("ignore:.*rows that sum to more than 1 are divided by their sum:UserWarning")
 
