@@ -90,6 +90,14 @@ def test_a_wider_group(pool, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_header_rows_are_no_items(pool):
+    for name, row in (("in.tsv", "Doc\tPaper\tLeftContext\tRightContext\n"), ("expected.tsv", "Word\n")):
+        (pool / name).write_text(row + (pool / name).read_text())
+    (pool.parent / "out-header.tsv").write_text("Word\n")
+    items = read_items("old/train")
+    assert [(line, answer) for line, answer, _ in items.items] == ITEMS
+
+
 def test_named_columns(pool):
     (pool.parent / "in-header.tsv").unlink()
     assert read_items("old/train", columns=["A", "B", "C", "D"], group="B").items[7][2] == "paper-1"
