@@ -2,11 +2,7 @@
 
 from contextlib import contextmanager
 
-import pytest
-
 from geval_py.scoring import cluster as clusters
-
-QUIET = pytest.mark.filterwarnings("default")  # Dask's warnings are its own
 
 
 def cut(patch, size):

@@ -36,7 +36,6 @@ class Maker:
 
 
 def word(number):
-    """A made-up word, another for each number."""
     letters = "bcdfghklmnprstvz"
     text = ""
     for _ in range(4):
@@ -62,14 +61,12 @@ def write_part(folder, name, windows, *, documents=None, context=CONTEXT, answer
 
 
 def write_head(folder):
-    """Write what a challenge needs beside its parts."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.txt").write_text("--metric PerplexityHashed --in-header in-header.tsv\n")
     (folder / "in-header.tsv").write_text("FileId\tLeftContext\tRightContext\n")
 
 
 def found(folder, **settings):
-    """The rules that are broken in each file, with how many lines."""
     report = find_leaks(folder, **settings)
     return {(p.path.removeprefix(f"{folder}/"), p.rule.code): p.count for p in report.problems}
 

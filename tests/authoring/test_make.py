@@ -5,7 +5,6 @@ import json
 import lzma
 import re
 import subprocess
-from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,14 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
+from raising import refused
 
 from geval_py import UsageError
 from geval_py.authoring import make
 from geval_py.authoring.corpora import Cut, Document, Parts, cut_gaps, read_documents, read_pattern
 from geval_py.authoring.leaks import find_leaks
-from geval_py.authoring.make import CUTTING, PACKING, Recipe, cut_challenge, make_challenge
+from geval_py.authoring.make import Recipe, cut_challenge, make_challenge
 from geval_py.authoring.validate import validate_challenge
-from geval_py.errors import ExistingFileError, SchemeError
+from geval_py.errors import ExistingFileError
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 GAZETTE = Path(__file__).parents[2] / "challenges/gazette"
@@ -31,7 +31,6 @@ def document(id, text, **columns):
 
 
 def numbered(id, words):
-    """A document of different words."""
     return document(id, " ".join(f"{id}w{n}" for n in range(words)))
 
 
@@ -47,7 +46,6 @@ SMALL = Recipe(cut=Cut(context=8), parts=Parts(shares=(60, 25, 15)))
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A challenge made from the gazette's text."""
     folder = tmp_path_factory.mktemp("made")
     out, answers = str(folder / "g"), str(folder / "g-answers")
     return make_challenge(gazette(), SMALL, out, answers)[0], Path(out), Path(answers)
@@ -56,9 +54,6 @@ def made(tmp_path_factory):
 def lines(path):
     data = path.read_bytes()
     return (lzma.decompress(data) if path.suffix == ".xz" else data).decode().splitlines()
-
-
-# What is written
 
 
 def test_a_challenge_made_from_the_gazette_is_valid_and_leaks_nothing(made):
@@ -140,8 +135,6 @@ def test_the_committed_gazette_is_made_so():
         assert [gap.word for gap in gaps] == lines(GAZETTE / name / "expected.tsv")
 
 
-# Which part
-
 NAMES = st.text(min_size=1, max_size=9)
 
 
@@ -165,12 +158,6 @@ def test_adding_documents_moves_none(first, more, salt):
     assert {parts.part_of(id) for id in first} <= {*parts.names}
 
 
-def test_shares():
-    parts = [Parts().part_of(str(n)) for n in range(2000)]
-    shares = {name: parts.count(name) / 20 for name in Parts().names}
-    assert shares == pytest.approx({"train": 80, "dev-0": 10, "test-A": 10}, abs=2)
-
-
 def test_groups_stay_together():
     papers = ["Sun", "Star", "Herald", "Eagle", "Times", "Post", "Argus", "Echo"]
     documents = [document(str(n), numbered(str(n), 20).text, paper=papers[n % 8]) for n in range(80)]
@@ -178,9 +165,6 @@ def test_groups_stay_together():
     making = cut_challenge(documents, recipe)
     found = [{gap.document.columns["paper"] for gap in gaps} for gaps in making.values()]
     assert sum(map(len, found)) == len(set.union(*found)) == 8
-
-
-# Gaps
 
 
 def places(text, **settings):
@@ -230,8 +214,6 @@ def test_line_ends_and_tabs_in_a_context():
     assert gap.input_line() == "a\tone\\ntwo\\n\tfour\\nfive"
 
 
-# What is refused
-
 TEXTS = [numbered(str(n), 30) for n in range(60)]
 REFUSED = {
     "no text": ([], {}, "there is no text: the folders hold no file"),
@@ -255,16 +237,15 @@ REFUSED = {
 @pytest.mark.parametrize(("documents", "changes", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(documents, changes, message, tmp_path):
     recipe = Recipe(**{"cut": Cut(context=2)} | changes)
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         make_challenge(documents, recipe, str(tmp_path / "c"), str(tmp_path / "a"))
-    assert str(caught.value) == message
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
 def test_one_text_is_cut_into_files_as_the_message_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lines = [numbered(str(n), 15).text for n in range(3_000)]
+    lines = [numbered(str(n), 15).text for n in range(1_500)]
     Path("a story.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     recipe = Recipe(cut=Cut(context=2))
     with pytest.raises(UsageError) as caught:
@@ -273,13 +254,8 @@ def test_one_text_is_cut_into_files_as_the_message_says(tmp_path, monkeypatch):
     assert command == "  mkdir texts; split -l 50 -a 4 'a story.txt' texts/"
     subprocess.run(command, shell=True, check=True)
     documents = read_documents(["texts"])
-    assert [document.text for document in documents] == ["\n".join(lines[n : n + 50]) for n in range(0, 3_000, 50)]
+    assert [document.text for document in documents] == ["\n".join(lines[n : n + 50]) for n in range(0, 1_500, 50)]
     assert all(make_challenge(documents, recipe, "c", "a")[0].values())
-
-
-def test_a_metric_that_there_is_not_is_refused_before_the_work(tmp_path):
-    with pytest.raises(SchemeError):
-        make_challenge([], Recipe(metrics=("Foo",)), str(tmp_path / "c"), str(tmp_path / "a"))
 
 
 @pytest.mark.parametrize("answers", ["c", "c/hidden", "c/./x/../hidden", "link/hidden"])
@@ -287,21 +263,19 @@ def test_answers_inside_the_public_folder_are_refused(answers, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "c").mkdir()
     (tmp_path / "link").symlink_to("c")
-    with pytest.raises(UsageError) as caught:
-        make_challenge(TEXTS, Recipe(cut=Cut(context=2)), "c", answers)
-    assert str(caught.value) == (
+    with refused(
         f"the hidden answers would lie inside the public folder: `{answers}` is in `c`\n"
         "  name another folder with --answers"
-    )
+    ):
+        make_challenge(TEXTS, Recipe(cut=Cut(context=2)), "c", answers)
 
 
 @pytest.mark.parametrize("taken", ["c", "a"])
 def test_a_folder_that_holds_something_is_left_as_it_is(taken, tmp_path):
     (tmp_path / taken).mkdir()
     (tmp_path / taken / "mine").touch()
-    with pytest.raises(ExistingFileError) as caught:
+    with refused(f"File already there: `{tmp_path / taken}`", ExistingFileError):
         make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
-    assert str(caught.value) == f"File already there: `{tmp_path / taken}`"
     assert [path.name for path in tmp_path.rglob("*")] == [taken, "mine"]
 
 
@@ -320,27 +294,6 @@ def test_what_fails_in_the_middle_leaves_nothing(error, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_empty_folder_is_filled(tmp_path):
-    (tmp_path / "c").mkdir()
-    make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
-    assert lines(tmp_path / "c/train/in.tsv.xz")
-
-
-def test_progress_is_told(tmp_path):
-    """First the documents that are cut, then the gaps that are packed, up to all of them."""
-    told = {}
-
-    def progress_of(what):
-        return nullcontext(lambda done, size: told.setdefault(what, []).append((done, size)))
-
-    making, _ = make_challenge(gazette(), SMALL, str(tmp_path / "c"), str(tmp_path / "a"), progress_of=progress_of)
-    size = sum(map(len, making.values()))
-    assert list(told) == [CUTTING, PACKING]
-    assert told[CUTTING] == [(done, 160) for done in range(1, 161)]
-    assert told[PACKING] == sorted(told[PACKING])
-    assert told[PACKING][-1] == (size, size)
-
-
 def test_no_line_end_but_lf_comes_into_the_files(tmp_path):
     """Python's splitlines also ends lines at U+0085, U+2028 and others."""
     rows = [
@@ -356,14 +309,6 @@ def test_no_line_end_but_lf_comes_into_the_files(tmp_path):
         assert len(lines(file)) == (lzma.decompress(data) if file.suffix == ".xz" else data).count(b"\n")
 
 
-@pytest.mark.parametrize("name", ["a\tb", "a\nb", "a\u2028b"])
-def test_the_name_of_a_column_is_one_cell(name, tmp_path):
-    path = tmp_path / "texts.jsonl"
-    path.write_text(json.dumps({"id": "x", "text": "some words", name: "y"}) + "\n")
-    (document,) = read_documents([str(path)])
-    assert document.columns == {"id": "x", "a b": "y"}
-
-
 def reprinted():
     """Documents of different words; from the hundredth on, each is a reprint: whole, of half a text, or in capitals."""
     texts = [numbered(f"d{n}", 60).text.split() for n in range(160)]
@@ -376,7 +321,6 @@ def reprinted():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_copies_are_left_out(seed, tmp_path):
-    """The search for leaks finds none of them."""
     out, answers = str(tmp_path / "c"), str(tmp_path / "a")
     recipe = Recipe(cut=Cut(context=8, seed=str(seed)), parts=Parts(shares=(60, 25, 15)))
     parts, copies = make_challenge(reprinted(), recipe, out + "0", answers + "0")
@@ -391,10 +335,3 @@ def test_copies_are_left_out(seed, tmp_path):
     assert codes[0] & make.COPY_RULES
     assert codes[1] == codes[2] == set()
     assert f"{copies} gaps are left out, as they copy others." in (tmp_path / "c/README.md").read_text()
-
-
-def test_a_part_of_copies_alone_is_refused(tmp_path):
-    documents = [document(f"d{n}", numbered("same", 30).text) for n in range(60)]
-    recipe = Recipe(cut=Cut(context=2), drop_copies=True)
-    with pytest.raises(UsageError, match=r"^no gap for dev-0 and test-A: "):
-        make_challenge(documents, recipe, str(tmp_path / "c"), str(tmp_path / "a"))

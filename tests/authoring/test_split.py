@@ -5,6 +5,7 @@ import re
 
 import pytest
 from answer_formats import WRITE, in_another_format
+from raising import refused
 
 from geval_py import UsageError
 from geval_py.authoring.corpora import Parts
@@ -17,7 +18,6 @@ ITEMS = [(f"doc-{n % 60}\tpaper-{n % 6}\tleft {n}\tright {n}", f"word{n}") for n
 
 @pytest.fixture
 def pool(tmp_path, monkeypatch):
-    """A folder with items, in the folder of a challenge."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "old/train"
     folder.mkdir(parents=True)
@@ -52,6 +52,7 @@ def test_all_items_are_dealt_group_by_group(pool, tmp_path):
     assert not (tmp_path / "new/test-A/expected.tsv").exists()
     assert (tmp_path / "new/in-header.tsv").read_text() == "Doc\tPaper\tLeftContext\tRightContext\n"
     assert validate_challenge("new-answers") == ([], ())
+    assert "All items with the same `Doc` are in one part only" in (tmp_path / "new/README.md").read_text()
 
 
 FEW, MANY = (80, 10, 10), (30, 35, 35)  # documents in dev-0 and test-A
@@ -78,12 +79,6 @@ def test_a_config_for_geval_declares_no_documents(pool, geval, tmp_path):
     assert "--documents" not in (tmp_path / "new/config.txt").read_text()
 
 
-def test_the_order_may_be_kept(pool, tmp_path):
-    split(keep_order=True)
-    for part in parts_in(tmp_path):
-        assert [ITEMS.index(item) for item in part] == sorted(ITEMS.index(item) for item in part)
-
-
 def test_a_wider_group(pool, tmp_path):
     with pytest.raises(UsageError) as caught:
         split(group="Paper")
@@ -93,14 +88,6 @@ def test_a_wider_group(pool, tmp_path):
         str(caught.value),
     )
     assert not (tmp_path / "new").exists()
-
-
-def test_the_readme_says_nothing_of_contexts(pool, tmp_path):
-    split(title="My own")
-    text = (tmp_path / "new/README.md").read_text()
-    assert text.startswith("My own\n======\n")
-    assert "words on each side" not in text
-    assert "All items with the same `Doc` are in one part only" in text
 
 
 def test_header_rows_are_no_items(pool):
@@ -114,11 +101,8 @@ def test_header_rows_are_no_items(pool):
 def test_named_columns(pool):
     (pool.parent / "in-header.tsv").unlink()
     assert read_items("old/train", columns=["A", "B", "C", "D"], group="B").items[7][2] == "paper-1"
-    with pytest.raises(UsageError) as caught:
+    with refused("the columns of in.tsv have no names: there is no in-header.tsv\n  --columns FileId,… names them"):
         read_items("old/train")
-    assert str(caught.value) == (
-        "the columns of in.tsv have no names: there is no in-header.tsv\n  --columns FileId,… names them"
-    )
 
 
 @pytest.mark.parametrize("name", WRITE)

@@ -1,11 +1,10 @@
 """The texts that a challenge is cut from: what is read, and what cannot be."""
 
 import json
-import lzma
 
 import pytest
+from raising import refused
 
-from geval_py import UsageError
 from geval_py.authoring.corpora import Document, read_documents
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError
 
@@ -24,11 +23,6 @@ def test_a_file_is_a_document(here):
     (here / "letter.2.txt").write_bytes("\ufeffone\r\ntwo\n".encode())
     document = Document(id="letter.2", text="one\ntwo", columns={"FileId": "letter.2"}, path="letter.2.txt")
     assert read_documents(["letter.2.txt"]) == [document]
-
-
-def test_a_compressed_file(here):
-    (here / "a.txt.xz").write_bytes(lzma.compress(b"one two\n"))
-    assert [(d.id, d.text) for d in read_documents(["a.txt.xz"])] == [("a", "one two")]
 
 
 def test_a_folder_is_all_its_files_in_natural_order(here):
@@ -85,21 +79,18 @@ BAD = {
 def test_what_cannot_be_read(file, kind, message, here):
     name, content = file
     (here / name).write_bytes(content)
-    with pytest.raises(kind) as caught:
+    with refused(message, kind):
         read_documents([name])
-    assert str(caught.value) == message
 
 
 def test_a_file_that_is_not_there():
-    with pytest.raises(MissingFileError) as caught:
+    with refused("No file with a text: `none`", MissingFileError):
         read_documents(["none"])
-    assert str(caught.value) == "No file with a text: `none`"
 
 
 def test_an_id_given_twice(here):
     for name in ("x/a.txt", "y/a.txt"):
         (here / name).parent.mkdir()
         (here / name).write_text("word")
-    with pytest.raises(UsageError) as caught:
+    with refused("two documents have the id a\n  in `x/a.txt` and `y/a.txt`"):
         read_documents(["x", "y"])
-    assert str(caught.value) == "two documents have the id a\n  in `x/a.txt` and `y/a.txt`"

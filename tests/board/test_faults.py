@@ -1,29 +1,39 @@
 """Kill -9 at random moments, several processes at once, a full disk: nothing is lost, doubled, or half there.
 
-The state machine kills each operation at each of its steps; here a process dies, with its locks and its children.
+What takes long is marked so: fifty kills of each action.
 """
 
 import functools
 import os
 import random
+import signal
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from samples import NOW, ON_BOTH, count
+from samples import NOW, ON_BOTH, change, count
 from sqlalchemy import func, select, text
 
+from geval_py.board import site
 from geval_py.board.database.schema import blobs as stored_blobs
-from geval_py.board.database.schema import disclosures, files, outputs, scores, submissions
+from geval_py.board.database.schema import (
+    disclosures,
+    evaluations,
+    files,
+    outputs,
+    scores,
+    submissions,
+    submitters,
+)
 from geval_py.board.database.store import Board, StoreError
-from geval_py.board.operations import creation
 from geval_py.board.operations.receipts import find_submission
-from geval_py.board.operations.submissions import add
+from geval_py.board.operations.submissions import add, note
 from geval_py.board.ranking.disclosure import disclosed
+from geval_py.board.ranking.leaderboard import standings
 
-KILLS = [pytest.param(2, id="quick"), pytest.param(50, id="long", marks=pytest.mark.long)]
+QUICK, LONG = 2, 50
+KILLS = [pytest.param(QUICK, id="quick"), pytest.param(LONG, id="long", marks=pytest.mark.long)]
 RUN = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 
 
@@ -39,8 +49,38 @@ def start_forked(fork_server):
     return functools.partial(start, command=(fork_server.bin / "geval",))
 
 
-def status_now():
-    return datetime.now(UTC)
+class Killing:
+    """Run a command again and again, and kill it at a random moment, until it was still running so many times.
+
+    The span from which the moment is chosen follows the command: it grows after each kill, and shrinks after each run
+    that was done before, so that about one in six is.
+    """
+
+    def __init__(self, kills):
+        self.kills, self.killed, self.tried = kills, 0, 0
+        self._chance, self._span = random.Random(kills), 1.0
+
+    def __iter__(self):
+        """Yield numbers, from 0, as long as there is something to kill."""
+        while self.killed < self.kills:
+            yield self.tried
+            self.tried += 1
+
+    def __call__(self, *words):
+        """Run the command; tells whether it was killed."""
+        process = start(*words)
+        try:
+            process.wait(self._chance.uniform(0, self._span if self.tried else self._span / 4))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+        process.stderr.close()
+        killed = process.wait() == -signal.SIGKILL
+        self.killed += killed
+        self._span *= 1.1 if killed else 0.6
+        return killed
+
+    def report(self, what, landed):
+        print(f"{what}: killed {self.killed} times in {self.tried} runs; {landed}")
 
 
 def check_whole(folder):
@@ -50,7 +90,8 @@ def check_whole(folder):
         if connection.dialect.name == "sqlite":
             assert connection.execute(text("PRAGMA integrity_check")).scalar() == "ok"
             assert connection.execute(text("PRAGMA foreign_key_check")).all() == []
-        for number, state in connection.execute(select(submissions.c.id, submissions.c.state)).all():
+        of = connection.execute(select(submissions.c.id, submissions.c.state)).all()
+        for number, state in of:
             own = select(files.c.sha256, stored_blobs.c.part).where(files.c.submission_id == number)
             stored = connection.execute(own.outerjoin(stored_blobs, stored_blobs.c.sha256 == files.c.sha256)).all()
             assert stored
@@ -64,25 +105,79 @@ def check_whole(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["add", pytest.param("scan", marks=pytest.mark.long)])
+@pytest.mark.parametrize("command", ["add", "scan"])
 @pytest.mark.parametrize("kills", KILLS)
-def test_a_killed_command_stores_all_of_a_submission_or_nothing(kills, command, board, submission):
-    """The span from which the moment is chosen grows after each kill, and shrinks after each run that was done before."""
-    chance, span, number = random.Random(kills), 1.0, 0
-    while kills:
+def test_add_is_killed(kills, command, board, submission):
+    kill, done = Killing(kills), 0
+    for number in kill:
         source = submission(f"s{number}", 0.3, seed=number)
-        process = start("board", command, board.folder, source if command == "add" else source.parent)
-        try:
-            process.wait(chance.uniform(0, span))
-            span *= 0.6
-        except subprocess.TimeoutExpired:
-            process.kill()
-            kills, span = kills - 1, span * 1.1
-        process.communicate()
-        assert count(check_whole(board.folder), submissions) in (number, number + 1)
+        killed = kill("board", command, board.folder, source if command == "add" else source.parent)
+        stored = count(check_whole(board.folder), submissions)
+        assert stored in (number, number + 1)
+        done += killed and stored > number
         add(board, str(source), now=status_now())
-        number += 1
-        assert count(check_whole(board.folder), submissions) == number
+        assert count(check_whole(board.folder), submissions) == number + 1
+    kill.report(command, f"after {done} kills the submission was stored")
+
+
+def status_now():
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC)
+
+
+def built(board, folder):
+    """Build the site in this process; gives its files."""
+    site.build(board, str(folder), now=NOW)
+    return files_of(folder)
+
+
+def files_of(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", KILLS)
+def test_site_is_killed(kills, board, submission, tmp_path):
+    codes = [add(board, str(submission(f"s{number}", seed=number)), now=NOW).code for number in range(3)]
+    public = tmp_path / "public"
+    kill, exchanged, before = Killing(kills), 0, built(board, public)
+    for number in kill:
+        change(board, note, codes[number % 3], f"remark {number}")
+        after = built(board, tmp_path / "other")
+        killed = kill("board", "site", board.folder, "-o", public)
+        found = files_of(public)
+        assert found in (before, after)
+        exchanged += killed and found == after
+        for left in tmp_path.glob(".geval-board-*"):
+            os.utime(left, (0, 0))  # long ago
+        before = built(board, public)
+        assert before == after
+        assert not list(tmp_path.glob(".geval-board-*"))
+    kill.report("site", f"after {exchanged} kills the new site was in place")
+
+
+def add_at_once(start, board, submissions_of):
+    """Let processes add submissions at once, each of its own or what others add, too."""
+    running = [start("board", "add", board.folder, *sources) for sources in submissions_of]
+    for process in running:
+        assert process.wait() == 0, process.stderr.read()
+        process.stderr.close()
+    names = {source.name for sources in submissions_of for source in sources}
+    opened = check_whole(board.folder)
+    with opened.reading() as connection:
+        found = connection.execute(select(submissions.c.name)).scalars().all()
+        assert sorted(found) == sorted(names)
+        keys = connection.execute(select(submitters.c.key)).scalars().all()
+        assert sorted(keys) == sorted(names)
+    assert count(opened, evaluations) == 2 * len(names)
+    assert len(standings(opened, now=status_now()).entries) == len(names)
+
+
+@pytest.mark.slow
+def test_two_processes_add_at_once(start_forked, board, submission):
+    one, other, shared = (submission(name, 0.3, seed=n) for n, name in enumerate(["one", "other", "shared"]))
+    add_at_once(start_forked, board, [[one, shared], [other, shared]])
 
 
 @pytest.mark.slow
@@ -106,18 +201,20 @@ def add_all(board, sources):
 
 
 def test_a_full_disk_is_an_error_and_the_board_still_opens(small_disk, challenge, tmp_path, submission):
-    board = creation.create(small_disk / "board", challenge=challenge, answers=tmp_path / "answers")
+    from geval_py.board.operations import creation as creating
+
+    board = creating.create(small_disk / "board", challenge=challenge, answers=tmp_path / "answers")
     receipt = add(board, str(submission("first")), now=NOW)
     (small_disk / "filler").write_bytes(os.urandom(os.statvfs(small_disk).f_bavail * 4096 - 8192))
     sources = [str(submission(f"s{number}", seed=number)) for number in range(20)]
     with pytest.raises(StoreError) as caught:
         add_all(board, sources)
-    reasons = (
-        "database or disk is full", "disk I/O error",
+    assert str(caught.value) in (
+        f"Cannot use the board's database `{small_disk}/board/board.sqlite`: database or disk is full",
+        f"Cannot use the board's database `{small_disk}/board/board.sqlite`: "
         "it cannot be written, as its folder is read-only or the disk is full",
-    )  # fmt: skip
-    message = f"Cannot use the board's database `{small_disk}/board/board.sqlite`: "
-    assert str(caught.value) in [message + reason for reason in reasons]
+        f"Cannot use the board's database `{small_disk}/board/board.sqlite`: disk I/O error",
+    )
     with Board.open(board.folder).reading() as connection:
         assert find_submission(connection, receipt.code)
     (small_disk / "filler").unlink()

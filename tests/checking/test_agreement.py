@@ -124,7 +124,3 @@ def test_check_and_scoring_agree(part, tmp_path):
         if any(problem.rule.code not in READ_OTHERWISE for problem in errors) != (error is not None):
             disagreements.append((metric, how, word, [problem.summary for problem in errors], str(error)))
     assert disagreements == []
-
-
-def test_there_are_enough():
-    assert len(MUTANTS) >= 850

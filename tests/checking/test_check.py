@@ -12,24 +12,15 @@ from pathlib import Path
 
 import pytest
 from backports import zstd
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from profiles import examples
 
 from geval_py.checking.check import check_output
 from geval_py.checking.fixes import DIFF_LINES, fix_file
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
 from geval_py.checking.targets import Target, find_targets, with_options
-from geval_py.errors import GevalError
-from geval_py.reading.config import Task
 from geval_py.reading.files import File
-from geval_py.reading.splits import locate
-from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 ROOT = Path(__file__).parent.parent.parent
 ALL = [rule.code for rule in RULES]
-BAD = json.loads((Path(__file__).parent.parent / "data/bad-lines.json").read_text())
-RAW = {"invalid utf-8", "nul byte", "utf-16", "truncated gzip", "gzip named tsv"}
 
 
 @pytest.fixture
@@ -267,52 +258,6 @@ def test_the_line_where_the_number_is_wrong(output, line, check):
     assert problem.places[0].line == line
 
 
-@pytest.mark.parametrize("row", BAD, ids=lambda row: repr(row["name"]))
-def test_what_geval_refuses_has_an_error_and_nothing_else(row, check):
-    """GEval 1.42.2, --metric LogLossHashed: each malformed output gets an E rule on its line, the others none."""
-    problems = check(row["out"].encode("latin-1" if row["name"] in RAW else "utf-8"), row["expected"].encode())
-    errors = [problem for code, problem in problems.items() if code.startswith("E")]
-    stricter = row["name"] in {"truncated gzip", "ka:1e400 :0.1"}
-    assert bool(errors) == (row["status"] != 0 or stricter)
-    if row["stderr"].startswith("geval: Line "):
-        line = int(row["stderr"].split()[2].rstrip(":"))
-        assert line in {place.line for problem in errors for place in problem.places}
-
-
-BASE = ["the:0.5 of:0.25 :0.25", "a:-1.5 :-2", ":1", "x:0.1 y:0.2 z:0.3"]
-PIECE = st.sampled_from(
-    [" ", ":", ",", "0", "5", ".", "-", "e", "a", "\t", "\n", "\r", "\0", "\xa0", "1e999", "é", ""]
-)
-
-
-@settings(deadline=None, max_examples=examples(300))
-@given(st.lists(st.tuples(st.integers(0, 80), st.integers(0, 3), PIECE), max_size=4))
-def test_a_mutated_output_is_scored_or_has_an_error_where_geval_names_it(tmp_path_factory, edits):
-    """Never neither, never both."""
-    text = "".join(line + "\n" for line in BASE)
-    for position, length, piece in edits:
-        text = text[:position] + piece + text[position + length :]
-    folder = tmp_path_factory.mktemp("mutant")
-    (folder / "out.tsv").write_bytes(text.encode())
-    (folder / "expected.tsv").write_bytes(b"the\na\nb\nz\n")
-    files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))
-    options = Task(**files, metrics=("LogLossHashed",))
-    split = locate(options)
-    target = Target(split.outputs[0].file, str(folder), expected=split.expected)
-    with_options(target)
-    problems = check_output(target, ALL, max_places=0)
-    errors = [problem for problem in problems if problem.rule.severity == "error"]
-    try:
-        evaluate_output(split, split.outputs[0], select_schemes(options), frozenset())
-    except GevalError as error:
-        assert errors
-        line = getattr(error, "line", None)
-        if line is not None and errors[0].rule.code not in {"E105", "E106"}:
-            assert line in {place.line for problem in errors for place in problem.places}
-    else:
-        assert not errors
-
-
 @pytest.fixture
 def submission(tmp_path, monkeypatch):
     for name in ("dev-0", "test-A"):
@@ -364,15 +309,6 @@ def test_causes_of_a_wrong_number_of_lines_in_the_input(inputs, lines, cause, su
     _, out, _ = geval("check", "--format", "json", "-t", "test-A")
     _, _, causes = json.loads(out)["problems"][0]["summary"].partition(" item")
     assert causes.removeprefix("s") == (f"; {cause}" if cause else "")
-
-
-def test_a_large_input_is_not_searched_for_causes(submission, geval, monkeypatch):
-    monkeypatch.setattr("geval_py.checking.file_rules.MAX_INPUT_BYTES", 1)
-    (submission / "test-A/in.tsv").write_text("a\u2028b\nc\n", encoding="utf-8", newline="")
-    (submission / "test-A/out.tsv").write_bytes(GOOD * 3)
-    shutil.rmtree(submission / "dev-0")
-    _, out, _ = geval("check", "--format", "json", "-t", "test-A")
-    assert json.loads(out)["problems"][0]["summary"] == "the output has 3 lines for 2 items"
 
 
 def test_a_report_in_a_file_is_summed_up(submission, geval):
@@ -457,17 +393,11 @@ def test_a_rest_mass_is_any_number_between_0_and_1(mass, submission, geval):
 
 
 def test_every_rule_has_a_test():
-    tested = {row[0] for row in LINES} | {row[0] for row in FILES} | {"E101", "E108", "W215", "W301"}
-    others = {"E117", "W217", "W222", "W303"}  # in test_others.py
-    subwords = {
-        "W219",
-        "W220",
-        "W224",
-        "W225",
-        "W302",
-        "W306",
-    }  # in test_subwords.py, test_spelling.py, test_first_lines.py
-    assert tested | others | subwords | {"W107", "W108", "W305"} == set(ALL)  # in test_targets.py and test_order.py
+    here = {row[0] for row in LINES} | {row[0] for row in FILES} | {"E101", "E108", "W215", "W301"}
+    elsewhere = (
+        "E117 W217 W222 W303 W219 W220 W224 W225 W302 W306 W107 W108 W305"  # in the other files of this folder
+    )
+    assert here | set(elsewhere.split()) == set(ALL)
 
 
 def test_a_line_too_long_to_be_taken_apart(check, monkeypatch):
@@ -491,12 +421,10 @@ def test_the_column_of_odd_characters_and_separators(code, output, column, check
     assert (check(output.encode())[code].count, first(check(output.encode())[code])[1]) == (1, column)
 
 
-@pytest.mark.parametrize(("code", "output", "expected", "place"), [
-    ("W301", b"a:1\nb:1\n:1\n", b"a\na\na\n", (2, 1, "a", "the expected word `a` has probability 0: the loss is infinite")),
-])  # fmt: skip
-def test_the_place_of_an_expected_word(code, output, expected, place, check):
-    problem = check(output, expected)[code]
-    assert (problem.count, first(problem)) == (1, place)
+def test_the_place_of_an_expected_word(check):
+    problem = check(b"a:1\nb:1\n:1\n", b"a\na\na\n")["W301"]
+    assert problem.count == 1
+    assert first(problem) == (2, 1, "a", "the expected word `a` has probability 0: the loss is infinite")
 
 
 @pytest.mark.slow
@@ -547,11 +475,6 @@ def test_words_are_not_compared_where_the_metric_changes_them(tmp_path, flags, f
     (tmp_path / "dev-0" / "expected.tsv").write_text("The\n" * 3)
     (target,) = find_targets([str(tmp_path)], None, [])
     assert {problem.rule.code for problem in check_output(target, ALL)} & {"W301", "W302"} == found
-
-
-def test_causes_are_found_without_their_rules(check):
-    summary = check(b":1\n\n", b"a\n", rules=["E104"])["E104"].summary
-    assert summary == "the output has 2 lines for 1 item; there are empty lines"
 
 
 def test_a_damaged_test_set_is_left_out(submission, geval):

@@ -52,13 +52,9 @@ BASE_2 = "the numbers look like logarithms to base 2: multiply each by 0.693147 
 FAR = "8 of 8 lines have numbers that are neither probabilities nor their logarithms"
 UNITS = {  # of the vector: the rule, its summary, its fix
     "base 2": (lambda value: value / log(2), "W223", BASE_2, "multiply each number by 0.693147 (ln 2)"),
-    "base 10": (
-        lambda value: value / log(10), "E119", FAR,
-        "they look like logarithms to base 10: multiply each by 2.302585 (ln 10)",
-    ),
-    "negated": (
-        lambda value: -value, "E119", FAR, "they look like negative logarithms: write a minus before each",
-    ),
+    "base 10": (lambda value: value / log(10), "E119", FAR,
+        "they look like logarithms to base 10: multiply each by 2.302585 (ln 10)"),
+    "negated": (lambda value: -value, "E119", FAR, "they look like negative logarithms: write a minus before each"),
 }  # fmt: skip
 
 
@@ -71,15 +67,11 @@ def test_the_unit_of_a_vector(unit, code, summary, fix, submission, capsys):
     assert note(capsys) == (summary if code == "W223" else f"{summary}; {fix}")
 
 
+OF_THE_HASH = "the seed of the hash is the line's number, from 1 on"
 SEEDS = {
-    "lines from 0": (
-        lambda line: line - 1,
-        "the vectors fit line numbers from 0 on: the seed of the hash is the line's number, from 1 on",
-    ),
-    "the same seed": (
-        lambda _: 42, "the vectors fit the seed 42 on all lines: the seed of the hash is the line's number, from 1 on",
-    ),
-}  # fmt: skip
+    "lines from 0": (lambda line: line - 1, f"the vectors fit line numbers from 0 on: {OF_THE_HASH}"),
+    "the same seed": (lambda _: 42, f"the vectors fit the seed 42 on all lines: {OF_THE_HASH}"),
+}
 
 
 @pytest.mark.parametrize(("seed_of", "message"), SEEDS.values(), ids=SEEDS)

@@ -1,7 +1,5 @@
 """Fixing: what becomes of a line, and that it keeps its losses and its number."""
 
-import math
-import random
 from collections import Counter
 from types import SimpleNamespace
 
@@ -10,17 +8,14 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from geval_py.checking.fixes import FIXABLE, Fixes, fix_file, fix_line
+from geval_py.checking.fixes import Fixes, fix_line
 from geval_py.checking.rules import RULES_BY_CODE
-from geval_py.errors import MalformedLineError
-from geval_py.reading.lines import read_lines
 from geval_py.reading.wordprobs import parse_line, sum_in_order
 from geval_py.scoring.kernel import TINY
 from geval_py.scoring.kernel import backends as kernel
-from geval_py.scoring.kernel.reference import line_loss, numbers_of
+from geval_py.scoring.kernel.reference import line_loss
 
 PROPERTY = settings(deadline=None, derandomize=True)
-BOM = "\ufeff".encode()
 UNCHANGED = frozenset()
 
 # Rules applied, before, after.
@@ -221,73 +216,3 @@ def test_a_rest_is_added_where_check_reports_it(line, rest_mass):
     assert ("W204" in codes) == RULES_BY_CODE["W204"].is_broken(flags)
     (after,) = kernel.score_lines(f"{fixed}\n".encode(), b"\n", 10, 1)[1]
     assert not any(RULES_BY_CODE[code].is_broken(after) for code in ("E112", "W201", "W204", "W210"))
-
-
-SELECTED = {  # rules, before, after, applied
-    "an overshoot stays": ("W210", "a:1.0000001 b:1.0 c:0", "a:1.0000001 b:1.0 c:0", ""),
-    "an overshoot alone": ("W201", "a:1.0000001 b:1.0", "a:1 b:1.0", "W201"),
-    "no rest": ("W201", "a:1", "a:1", ""),
-    "a rest alone": ("W204", "a:0.5 b:0.5", "a:0.495 b:0.495 :0.01", "W204"),
-    "no spaces": ("W204", "a:1  :1", "a:1  :1", ""),
-    "spaces alone": ("E112", " a:1  :1", "a:1 :1", "E112"),
-}
-
-
-@pytest.mark.parametrize(("rules", "before", "after", "applied"), SELECTED.values(), ids=SELECTED)
-def test_rules_selected(rules, before, after, applied):
-    assert fix_line(before, rest_mass=0.01, rules=rules.split()) == (after, frozenset(applied.split()))
-
-
-@settings(PROPERTY, max_examples=examples(600))
-@given(any_lines, rest_masses, st.frozensets(st.sampled_from(sorted(FIXABLE))), words, st.integers(1, 9))
-def test_no_rule_is_applied_that_is_not_selected(line, rest_mass, rules, word, number):
-    once, applied = fix_line(line, rest_mass=rest_mass, rules=rules)
-    assert applied <= rules
-    assert (once == line) == (not applied)
-    assert fix_line(once, rest_mass=rest_mass, rules=rules) == (once, UNCHANGED)
-    if not applied & {"W201", "W204", "E112"}:
-        try:
-            loss = line_loss(line, word, 10, number)
-        except MalformedLineError:
-            return
-        assert same_loss(line_loss(once, word, 10, number), loss)
-
-
-@PROPERTY
-@given(any_lines)
-def test_a_line_that_cannot_be_read_is_left_alone(line):
-    fixed, _ = fix_line(line)
-    try:
-        parse_line(fixed)
-    except MalformedLineError:
-        assert fixed == line
-
-
-# In a file.
-
-
-@PROPERTY
-@given(
-    st.lists(st.one_of(any_lines.map(str.encode), st.binary(max_size=9)), max_size=6),
-    st.sampled_from([b"", BOM, b"\r"]),
-)
-def test_line_numbers_stay(tmp_path_factory, lines, start):
-    """Line for line: as many lines as before, in a second run no change."""
-    path = tmp_path_factory.mktemp("fix") / "out.tsv"
-    path.write_bytes(start + b"\n".join(lines))
-    before = len(list(read_lines(str(path))))
-    assert fix_file(str(path), backup=False).lines == before
-    assert len(list(read_lines(str(path)))) == before
-    assert fix_file(str(path), backup=False).changes == {}
-
-
-def test_a_softmax_that_was_rounded_gets_a_rest_on_every_line():
-    """Written with six digits, lines of 300 words sum to a little more or less than 1."""
-    chance = random.Random(1)
-    for _ in range(50):
-        weights = [chance.expovariate(1) ** 3 for _ in range(300)]
-        text = " ".join(f"w{n}:{weight / sum(weights):.6f}" for n, weight in enumerate(weights))
-        fixed, codes = fix_line(text, rest_mass=0.1)
-        assert codes == {"W204"}
-        assert fixed.endswith(" :0.1")
-        assert abs(math.fsum(map(float, numbers_of(fixed))) - 1.0) < 1e-9

@@ -3,7 +3,6 @@
 import json
 import re
 import unicodedata
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,7 +14,6 @@ from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report
 from geval_py.text import visible
 
 PROPERTY = settings(deadline=None, derandomize=True)
-ROOT = Path(__file__).parent.parent.parent
 
 
 def problem(code, *places, path="dev-0/out.tsv", count=None, share=1.0, summary=None):
@@ -49,27 +47,19 @@ def test_a_line_is_cut_around_the_caret():
     assert picture[caret.index("^")] == "x"
 
 
-@pytest.mark.parametrize(
-    ("lines", "count", "said"),
-    [
-        ((9,), 1, None),
-        ((9,), 2, "also on 1 more line"),
-        ((9, 12), 2, "also on line 12"),
-        ((9, 12), 3, "also on line 12, 1 more line"),
-        ((9, 12, 2345), 3, "also on line 12, line 2345"),
-        ((9, 12, 12, 2345), 1003, "also on line 12, line 2345, 1,000 more lines"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "count", "said"), [
+    ((9,), 1, None),
+    ((9,), 2, "also on 1 more line"),
+    ((9, 12), 2, "also on line 12"),
+    ((9, 12), 3, "also on line 12, 1 more line"),
+    ((9, 12, 2345), 3, "also on line 12, line 2345"),
+    ((9, 12, 12, 2345), 1003, "also on line 12, line 2345, 1,000 more lines"),
+])  # fmt: skip
 def test_the_first_line_is_shown_and_then_numbers(lines, count, said):
     places = [place(line, 1, "m", text="a b") for line in lines]
     shown = render(report(problem("E113", *places, count=count)), "text").split("\n")
     assert shown[3:6] == ["    dev-0/out.tsv:9:1: m", "      | a b", "      | ^"]
     assert shown[6:-4] == ([f"    {said}"] if said else [])
-
-
-def test_an_annotation_names_the_file_as_the_pull_request_does():
-    found = report(problem("E111", place(1, 1, "m"), path="./dev-0/out.tsv"))
-    assert "::error file=dev-0/out.tsv,line=1," in render(found, "github")
 
 
 @pytest.mark.parametrize(
@@ -80,15 +70,6 @@ def test_an_annotation_names_the_file_as_the_pull_request_does():
 def test_a_share_is_rounded_neither_to_none_nor_to_all(share, text):
     found = problem("E114", place(1, 1, "m"), count=5, share=share)
     assert f"error): 5 lines, {text}\n" in render(report(found), "text")
-
-
-# JSON
-
-
-def test_json_keeps_the_token_as_it_is():
-    token = 'quote " tab \t null \0 escape \x1b ##[group] Łódź 水'
-    document = json.loads(render(report(problem("E114", place(1, 1, "m", token))), "json"))
-    assert document["problems"][0]["places"][0]["token"] == token
 
 
 # The documentation
@@ -126,8 +107,6 @@ def test_a_fingerprint_stays_if_a_line_moves():
         {"path": "dev-0/out.tsv", "lines": {"begin": line}} for line in (1, 5)
     ]
 
-
-# Whatever a submission holds
 
 HOSTILE_PIECES = [
     "\x1b[31m", "\x1b]0;title\x07", "\n", "\r\n", "::error file=a::", "::add-mask::a", "##[group]", "#", "]]>", "<!--",
@@ -174,18 +153,9 @@ def is_a_command(line):
 @given(REPORTS)
 @example(INJECTED)
 def test_text_has_no_control_character(checked):
-    """No byte of a submission reaches a terminal raw, nor does the runner of a job that prints it take a command."""
     written = render(checked, "text")
     assert all(c == "\n" or unicodedata.category(c) not in {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"} for c in written)
     assert not any(is_a_command(line) for line in written.split("\n"))
-
-
-@PROPERTY
-@given(REPORTS)
-@example(INJECTED)
-def test_colours_change_nothing_else(checked):
-    coloured = render(checked, "text", colour=True)
-    assert re.sub(r"\x1b\[(?:31|33|2|0)m", "", coloured) == render(checked, "text")
 
 
 @PROPERTY

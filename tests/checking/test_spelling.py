@@ -13,38 +13,30 @@ from geval_py.cli import main
 ANSWERS = ["café", "Poznań", "żółw", "don't", "AT&T", "the", "Of"]
 OTHER_GUESSES = "x:0.1 y:0.05 :0.25"
 
+AS_CP1252, ENTITIES, ESCAPES = "as UTF-8 that was read as cp1252 or Latin-1", "with HTML entities", "with escapes"
+ATTACHED = "with punctuation or quotes attached"
+WITHOUT_ACCENTS, LOOK_ALIKE = str.maketrans("éńżółŁ", "enzolL"), str.maketrans("aceopxyATO", "асеорхуАТО")
 SPELLINGS = {  # how an answer is written, what is said of it, and the pair that is shown
     "lower": (str.lower, "in another case", "`poznań` for `Poznań`"),
     "upper": (str.upper, "in another case", "`CAFÉ` for `café`"),
     "capitalised": (str.capitalize, "in another case", "`Café` for `café`"),
     "nfd": (lambda word: unicodedata.normalize("NFD", word), "in another Unicode form", "`cafe\u0301` for `café`"),
-    "mojibake": (
-        lambda word: word.encode().decode("cp1252", "replace"), "as UTF-8 that was read as cp1252 or Latin-1", "`cafÃ©` for `café`",
-    ),
-    "latin-1": (
-        lambda word: word.encode().decode("latin-1"), "as UTF-8 that was read as cp1252 or Latin-1", "`cafÃ©` for `café`",
-    ),
-    "html": (html.escape, "with HTML entities", "`don&#x27;t` for `don't`"),
-    "numeric entities": (
-        lambda word: word.encode("ascii", "xmlcharrefreplace").decode(), "with HTML entities", "`caf&#233;` for `café`",
-    ),
-    "json": (lambda word: json.dumps(word)[1:-1], "with escapes", "`caf\\u00e9` for `café`"),
-    "python": (lambda word: word.encode("unicode_escape").decode(), "with escapes", "`caf\\xe9` for `café`"),
-    "percent": (quote, "with escapes", "`caf%C3%A9` for `café`"),
-    "without accents": (
-        lambda word: word.translate(str.maketrans("éńżółŁ", "enzolL")), "without accents", "`cafe` for `café`",
-    ),
-    "question marks": (
-        lambda word: word.encode("ascii", "replace").decode(), "with `?` for other characters than ASCII",
-        "`caf?` for `café`",
-    ),
+    "mojibake": (lambda word: word.encode().decode("cp1252", "replace"), AS_CP1252, "`cafÃ©` for `café`"),
+    "latin-1": (lambda word: word.encode().decode("latin-1"), AS_CP1252, "`cafÃ©` for `café`"),
+    "html": (html.escape, ENTITIES, "`don&#x27;t` for `don't`"),
+    "numeric entities": (lambda word: word.encode("ascii", "xmlcharrefreplace").decode(), ENTITIES,
+        "`caf&#233;` for `café`"),
+    "json": (lambda word: json.dumps(word)[1:-1], ESCAPES, "`caf\\u00e9` for `café`"),
+    "python": (lambda word: word.encode("unicode_escape").decode(), ESCAPES, "`caf\\xe9` for `café`"),
+    "percent": (quote, ESCAPES, "`caf%C3%A9` for `café`"),
+    "without accents": (lambda word: word.translate(WITHOUT_ACCENTS), "without accents", "`cafe` for `café`"),
+    "question marks": (lambda word: word.encode("ascii", "replace").decode(),
+        "with `?` for other characters than ASCII", "`caf?` for `café`"),
     "curly": (lambda word: word.replace("'", "’"), "with other quotes or apostrophes", "`don’t` for `don't`"),
-    "comma": (lambda word: f"{word},", "with punctuation or quotes attached", "`café,` for `café`"),
-    "quotes": (lambda word: f'"{word}"', "with punctuation or quotes attached", '`"café"` for `café`'),
-    "look-alikes": (
-        lambda word: word.translate(str.maketrans("aceopxyATO", "асеорхуАТО")),
-        "in letters of another script that look alike", "`саfé` for `café`",
-    ),
+    "comma": (lambda word: f"{word},", ATTACHED, "`café,` for `café`"),
+    "quotes": (lambda word: f'"{word}"', ATTACHED, '`"café"` for `café`'),
+    "look-alikes": (lambda word: word.translate(LOOK_ALIKE), "in letters of another script that look alike",
+        "`саfé` for `café`"),
 }  # fmt: skip
 
 
@@ -131,13 +123,6 @@ def test_words_are_compared_only_as_the_metric_compares_them(metric, submission,
     assert bool(misspellings()) == (metric == "LogLossHashed")
     main(["-t", "dev-0"])
     assert ("listed only" in capsys.readouterr().err) == (metric == "LogLossHashed")
-
-
-def test_words_of_other_lines_are_not_compared(submission, tmp_path):
-    submission(str.lower)
-    with (tmp_path / "dev-0/out.tsv").open("a") as file:
-        file.write(":1\n")
-    assert misspellings() == []
 
 
 def test_the_places_are_the_first_lines(submission):

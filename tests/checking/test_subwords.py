@@ -103,16 +103,6 @@ def test_words_that_stand_for_the_rest(token, check):
     assert check(*[line] * 6, train=["the", token]) == {}
 
 
-def test_several_special_tokens_on_a_line(check):
-    problem = check("<unk>:0.5 </s>:0.25 :0.25", "</s>:0.5 :0.5", ":1")["W220"]
-    assert (problem.count, [(place.line, place.token) for place in problem.places]) == (
-        2,
-        [(1, "<unk>"), (2, "</s>")],
-    )
-    problem = check("<unk>:0.5 </s>:0.25 :0.25", "</s>:0.5 :0.5", ":1", train=["</s>"])["W220"]
-    assert (problem.count, [place.token for place in problem.places]) == (1, ["<unk>"])
-
-
 def test_the_first_thousand_lines_are_looked_at(check):
     odd = "Ġthe:0.5 <unk>:0.1 the:0.1 :0.3"
     found = check(*[PLAIN] * 800, *[odd] * 300, max_places=2)

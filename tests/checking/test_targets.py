@@ -7,8 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -37,14 +38,12 @@ def furnish(folder):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The current folder, furnished."""
     furnish(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def found(*words, **options):
-    """The outputs found, each with its answers and input, and the problems."""
     return [
         f"{target.path}: {target.summary}"
         if isinstance(target, Problem)
@@ -52,8 +51,6 @@ def found(*words, **options):
         for target in find_targets(words, **options)
     ]
 
-
-# A challenge that is none
 
 with pytest.raises(ValueError, match="null") as caught:
     os.scandir("a\0b")
@@ -97,8 +94,6 @@ def test_a_test_set_that_the_challenge_has_not(folder, geval):
     )
 
 
-# The test set that is meant
-
 COUNTED = {  # words, what is said of the number of lines
     "named": (["pred.tsv", "--challenge", "real", "-t", "test-A"], "the output has 7 lines for 3 items"),
     "another named": (["pred.tsv", "--challenge", "real", "-t", "dev-0"], "the output has 7 lines for 2 items"),
@@ -141,10 +136,9 @@ UNCOUNTED = {  # words, why
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("words", "reason"), UNCOUNTED.values(), ids=UNCOUNTED)
 def test_lines_that_are_not_counted(words, reason, folder, geval):
-    """A warning in every format; --strict fails, and --lines gives the number."""
+    """A warning; --strict fails, and --lines gives the number."""
     for name in ("bare", "broken", "dangling"):
         (folder / name / "dev-0").mkdir(parents=True)
         (folder / name / "dev-0/out.tsv").write_text(GOOD)
@@ -157,10 +151,7 @@ def test_lines_that_are_not_counted(words, reason, folder, geval):
     document = json.loads(out)
     (path,) = document["files"]
     assert (status, [(one["rule"], one["summary"]) for one in document["problems"]]) == (0, [("W108", reason)])
-    for shape in ("text", "concise", "github", "gitlab", "csv"):
-        assert (
-            reason.replace(",", "%2C" if shape == "github" else ",") in geval("check", *words, "--format", shape)[1]
-        )
+    assert reason in geval("check", *words)[1]
     assert geval("check", *words, "--strict")[0] == 1
     lines = GOOD.count("\n") * (7 if path == "pred.tsv" else 1)
     assert geval("check", *words, "--strict", "--lines", str(lines))[:2] == (0, "no problems in 1 file\n")
@@ -187,7 +178,6 @@ WANTED = "it has no output: {}, or variants such as out-NAME.tsv; "
 
 @pytest.mark.parametrize("name", ["out.tsv", "out-model=x.tsv.gz"])
 def test_an_output_beside_empty_test_sets(folder, geval, name):
-    """It is that of the only test set; of several, a board does not guess."""
     for challenge in ("real", "single"):
         (folder / challenge / name).write_bytes((gzip.compress if name.endswith("gz") else bytes)(GOOD.encode() * 2))
         for output in (folder / challenge).glob(f"[dt]e*/{BIGRAM}"):
@@ -209,8 +199,6 @@ def test_a_test_set_without_an_output(folder, geval):
     assert geval("check", "real", "--strict", "-t", "dev-0")[0] == 0
     assert "\n    No file with the test results: `real/nothing`" in geval("check", "real/nothing")[1]
 
-
-# Outputs by their names
 
 BIGRAM = "out-model=bigram.tsv"
 NO_FILE, HOLDS = "No file with the test results:", f"`dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"
@@ -254,10 +242,6 @@ def test_outputs_by_their_names(paths, options, targets, folder, monkeypatch):
     assert found(*paths, **options) == targets
 
 
-def test_a_name_in_a_challenge_elsewhere(folder):
-    assert found("bigram", challenge="real", tests=["test-A"]) == [f"real/test-A/{BIGRAM} real/test-A/in.tsv"]
-
-
 def test_one_output_of_several_test_sets(folder, geval):
     want = "geval: `pred.tsv` cannot be for 2 test sets (dev-0, test-A): choose one\n"
     assert geval("check", "pred.tsv", "--challenge", "real", "-t", "dev-0", "-t", "test-A") == (2, "", want)
@@ -269,8 +253,6 @@ def test_one_output_of_several_test_sets(folder, geval):
     with pytest.raises(UsageError, match=f"`real/dev-0/{BIGRAM}` cannot be for 2 test sets"):
         found("real/dev-0", tests=["dev-0", "test-A"])
 
-
-# Other formats
 
 MISNAMED = {
     "out.xml": "; out.xml is not scored; an output ends in .tsv, .jsonl, .json, .parquet or .csv",
@@ -302,37 +284,21 @@ def test_a_format_whose_package_is_missing(folder, geval, monkeypatch):
     (folder / "real/dev-0/out-a.parquet").write_bytes(b"PAR1")
     (folder / "real/dev-0" / BIGRAM).write_text(GOOD)
     (folder / "real/config.txt").write_text("--metric LogLoss")
-    status, out, _ = geval("check", "real/dev-0")
-    missing = f"Parquet is read by pyarrow, of the extra parquet: {installs('parquet')}"
-    assert (status, out) == (
-        1,
-        f"""\
-real/dev-0/out-a.parquet
-  E101 missing-output (error)
-    the output cannot be read: {missing}
-    To fix: Fix the file, or write the output in another format. geval reads .tsv, .jsonl, .parquet and .csv, compressed or \
-not, and geval convert writes TSV.
-
-real/dev-0/out-model=bigram.tsv
-  E103 too-few-lines (error): 1 line, 100 %
-    the output has 1 line for 2 items
-    real/dev-0/out-model=bigram.tsv:1:1: the output has 1 line, `real/dev-0/expected.tsv` has 2
-    To fix: Write one line for each line of in.tsv. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE.
-
-2 errors, 0 warnings in 2 files
-""",
-    )
+    missing = f"the output cannot be read: Parquet is read by pyarrow, of the extra parquet: {installs('parquet')}"
     assert geval("check", "real/dev-0", "--diff") == (
-        1,
-        "",
-        f"geval: `real/dev-0/out-a.parquet`: the output cannot be read: {missing}\n"
-        "geval: `real/dev-0/out-model=bigram.tsv`: nothing to fix\n",
+        1, "", f"geval: `real/dev-0/out-a.parquet`: {missing}\ngeval: `real/dev-0/{BIGRAM}`: nothing to fix\n",
+    )  # fmt: skip
+    problems = check("real/dev-0").problems
+    assert [problem.rule.code for problem in problems] == ["E101", "E103"]
+    assert [problem.summary for problem in problems] == [missing, "the output has 1 line for 2 items"]
+    advice = problems[0].fix or problems[0].rule.fix
+    assert advice == (
+        "Fix the file, or write the output in another format. geval reads .tsv, .jsonl, .parquet and .csv, "
+        "compressed or not, and geval convert writes TSV."
     )
-    assert [problem.rule.code for problem in check("real/dev-0").problems] == ["E101", "E103"]
 
 
 def test_a_description_without_the_packages_of_a_board(folder, geval, monkeypatch):
-    """The outputs are checked all the same."""
     monkeypatch.setitem(sys.modules, "yaml", None)
     monkeypatch.delitem(sys.modules, "geval_py.board.intake.gonito", raising=False)
     (folder / "single/gonito.yaml").write_text("tags: best")
@@ -340,9 +306,6 @@ def test_a_description_without_the_packages_of_a_board(folder, geval, monkeypatc
     assert (status, out) == (0, "no problems in 1 file\n")
     note = f"gonito.yaml is not checked: that needs the extra board: {installs('board')}"
     assert f"geval: note: single: {note}\n" in err
-
-
-# Metrics in the place of the challenge's
 
 
 def test_the_metrics_of_the_command_line(folder, geval):
@@ -361,14 +324,6 @@ def test_the_metrics_of_the_command_line(folder, geval):
         "",
         "geval: Unknown or broken metric definition: LogLoss8\n  did you mean LogLoss?\n",
     )
-
-
-def test_metrics_where_the_challenge_names_none(folder, geval):
-    assert "is not there" in geval("check", "real/dev-0", "-t", "dev-0")[2]
-    assert geval("check", "real/dev-0", "-t", "dev-0", "-m", "LogLossHashed") == (0, "no problems in 1 file\n", "")
-
-
-# Standard input
 
 
 AS_OTHERS = "the number of lines is that of dev-0, train: is this its output?"
@@ -391,35 +346,23 @@ def test_standard_input(words, status, problems, reason, folder, geval, monkeypa
     assert (got, [problem["summary"] for problem in document["problems"]]) == (status, problems)
 
 
-def test_standard_input_in_text(folder, geval, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a:0,5\n")))
-    status, out, err = geval("check", "-")
-    assert status == 1
-    assert "\n    -:1:3: `0,5` is not a number" in out
-    assert err == (
-        "geval: note: the rules of word gaps apply, since `config.txt` is not there; for another task, add --metric NAME "
-        "or --challenge DIR\n"
-    )
-    reason = "there is no in.tsv and no expected.tsv in `.`"
-    assert f"\n  W108 lines-not-counted (warning)\n    the number of lines is not checked: {reason}\n" in out
-
-
 def test_standard_input_twice(folder, geval):
     want = "geval: standard input (-) can be read only once: give one output as -\n"
     assert geval("check", "-", "-") == (2, "", want)
 
 
-# Folders that may not be read
-
 CODE = f"""\
-import contextlib, difflib, glob, io, os, sys
+import contextlib, difflib, glob, io, json, os, sys
 from geval_py.board.intake import receiving
 from geval_py.cli import check, main, score
-with contextlib.redirect_stdout(io.StringIO()):
-    main(["check", os.devnull])  # so that all is imported, which nobody may not be allowed to
+def run(folder, *words):
+    os.chdir(folder)
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(said):
+        return main(list(words)), said.getvalue()
+run(os.sep, "check", os.devnull)  # so that all is imported, which nobody may not be allowed to
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
-sys.exit(main())
+print(json.dumps([run(*words) for words in json.loads(sys.argv[1])]))
 """
 DENIED = "Permission denied"
 NO_CHALLENGE_READ = f"`real` is no challenge: it cannot be read: {DENIED}"
@@ -462,30 +405,34 @@ UNREADABLE = {  # closed folder, its mode, words, status, what is said
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("closed", "mode", "words", "status", "said"), UNREADABLE.values(), ids=UNREADABLE)
-def test_a_folder_that_may_not_be_read_is_not_empty(closed, mode, words, status, said):
-    with tempfile.TemporaryDirectory() as name:  # not pytest's, which only its owner may enter
-        folder = Path(name)
-        furnish(folder)
-        folder.chmod(0o755)
-        (folder / closed).chmod(mode)
-        try:
-            run = subprocess.run(
-                [sys.executable, "-I", "-c", CODE, *words.split()],
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        finally:
-            (folder / closed).chmod(0o755)
-    assert said.format(folder=folder) in run.stdout + run.stderr
-    assert run.returncode == status
+@pytest.fixture(scope="module")
+def denied():
+    """The status and the output of each command, of a user who may not read, by one process, and its folder."""
+    with ExitStack() as stack:
+        folders = [
+            Path(stack.enter_context(TemporaryDirectory())) for _ in UNREADABLE
+        ]  # not pytest's, which are closed
+        for folder, (closed, mode, *_) in zip(folders, UNREADABLE.values(), strict=True):
+            furnish(folder)
+            folder.chmod(0o755)
+            (folder / closed).chmod(mode)
+            stack.callback((folder / closed).chmod, 0o755)
+        words = [[str(folder), *row[2].split()] for folder, row in zip(folders, UNREADABLE.values(), strict=True)]
+        command = [sys.executable, "-I", "-c", CODE, json.dumps(words)]
+        answers = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        yield {name: (folder, *answer) for name, folder, answer in zip(UNREADABLE, folders, answers, strict=True)}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_folder_that_may_not_be_read_is_not_empty(name, denied):
+    *_, status, said = UNREADABLE[name]
+    folder, answer, text = denied[name]
+    assert said.format(folder=folder) in text
+    assert answer == status
 
 
 @pytest.mark.parametrize("name", ["team.zip", "team.tar.gz"])
 def test_an_archive_that_is_cut_off(name, folder, geval):
-    """It is E105, as any compressed file, with the advice of that rule."""
     archive = shutil.make_archive(str(folder / "team"), "zip" if name.endswith("zip") else "gztar", folder / "real")
     Path(name).write_bytes(Path(archive).read_bytes()[:-40])
     status, out, _ = geval("check", name, "--format", "json")

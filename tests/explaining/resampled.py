@@ -16,18 +16,15 @@ from geval_py.scoring.metrics.registry import METRICS
 
 
 def column(losses, classes=()):
-    """The statistics of a system with these losses."""
     return LineStatistics(columns=(array("d", losses),), details=list(classes))
 
 
 def bootstrap_scores(metric, statistics, *, samples=DEFAULT_SAMPLES, seed=DEFAULT_SEED):
-    """The score on each resample."""
     sample = sample_of(metric, [statistics])
     return sample.scores(sample.totals(bootstrap_weights(sample.units, samples, seed)))[:, 0]
 
 
 def interval(metric, statistics, *, documents=None, **how):
-    """The 95 % interval of one system's score."""
     return intervals(sample_of(metric, [statistics], documents), **how)[0]
 
 

@@ -1,48 +1,37 @@
 """Where the loss comes from: outcomes, parts, bins and the lines to look at."""
 
 import math
-from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geval_py import score
 from geval_py.explaining import losses as losses_module
 from geval_py.explaining.losses import (
-    CONTEXT,
-    FREQUENCIES,
-    LENGTHS,
     MAX_GROUPS,
+    Grouping,
     Outcome,
-    Outcomes,
-    bins_of,
     example_of,
-    group_by_range,
     group_by_text,
-    in_context,
-    outcome_shares,
+    group_q_values,
     outcomes_of,
+    unbounded_loss,
     worst_and_best,
 )
 from geval_py.reading.items import ScoredItem
-from geval_py.scoring.metrics.exact import miss
-
-LOSSES = st.lists(st.floats(0, 60) | st.just(math.inf), min_size=1, max_size=60)
 
 
-@pytest.mark.parametrize(
-    ("line", "expected", "outcome", "listed"),
-    [
-        ("the:0.5 a:0.25 :0.25", "the", Outcome.RIGHT, 0.5),
-        ("the:0.5 a:0.25 :0.25", "a", Outcome.LISTED, 0.25),
-        ("the:0.5 a:0.25 :0.25", "of", Outcome.MISSED, None),
-        ("a:0.5 the:0.5", "the", Outcome.RIGHT, 0.5),  # of equal ones the greatest in code point order, as Accuracy
-        (":1", "the", Outcome.NO_GUESS, None),
-        ("-1.0 -2.0 -0.5 -3.0", "the", Outcome.NO_GUESS, None),  # a vector
-        ("the:0 a:0.5 :0.5", "the", Outcome.LISTED, 0.0),
-    ],
-)
+@pytest.mark.parametrize(("line", "expected", "outcome", "listed"), [
+    ("the:0.5 a:0.25 :0.25", "the", Outcome.RIGHT, 0.5),
+    ("the:0.5 a:0.25 :0.25", "a", Outcome.LISTED, 0.25),
+    ("the:0.5 a:0.25 :0.25", "of", Outcome.MISSED, None),
+    ("a:0.5 the:0.5", "the", Outcome.RIGHT, 0.5),  # of equal ones the greatest in code point order, as Accuracy
+    (":1", "the", Outcome.NO_GUESS, None),
+    ("-1.0 -2.0 -0.5 -3.0", "the", Outcome.NO_GUESS, None),  # a vector
+    ("the:0 a:0.5 :0.5", "the", Outcome.LISTED, 0.0),
+])  # fmt: skip
 def test_what_became_of_a_line(line, expected, outcome, listed):
     item = ScoredItem("", expected, line)
     assert outcomes_of([item]).codes.tolist() == [outcome]
@@ -50,69 +39,8 @@ def test_what_became_of_a_line(line, expected, outcome, listed):
     assert example_of(item).listed == listed
 
 
-def test_an_example_shows_the_likeliest_words():
-    example = example_of(ScoredItem("1901\tin the\tof may", "b", "a:0.1 b:0.2 c:0.05 d:0.1 e:0.1 f:0.1 :0.35"))
-    assert example.guesses == (("b", 0.2), ("f", 0.1), ("e", 0.1), ("d", 0.1), ("a", 0.1))
-    assert (example.about, example.before, example.after) == (("1901",), "in the", "of may")
-    assert (example.listed, example.rest) == (0.2, pytest.approx(0.35))
-
-
-@pytest.mark.parametrize("expected", ["a", "b", "c", "d"])
-@pytest.mark.parametrize("words", [list(words) for n in (1, 2, 3) for words in permutations("abc", n)], ids="".join)
-def test_the_first_guess_is_right_where_accuracy_says_so(words, expected):
-    line = " ".join([*(f"{word}:0.2" for word in words), ":0.2"])
-    (code,) = outcomes_of([ScoredItem("", expected, line)]).codes
-    assert (code == Outcome.RIGHT) == (not miss(line, expected))
-
-
-@given(LOSSES, st.data())
-def test_shares_are_of_all_lines_and_of_the_finite_loss(losses, data):
-    codes = data.draw(st.lists(st.integers(0, 3), min_size=len(losses), max_size=len(losses)))
-    shares = outcome_shares(np.array(losses), np.array(codes, np.int64))
-    assert sum(share.lines for share in shares) == len(losses)
-    assert sum(share.share_of_lines for share in shares) == pytest.approx(1)
-    finite = [loss for loss in losses if math.isfinite(loss)]
-    assert sum(share.share_of_loss for share in shares) == pytest.approx(1 if sum(finite) else 0)
-
-
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30), st.data())
-def test_bins_hold_whatever_numbers_there_are(values, data):
-    """Strangers' numbers, of 1e300 too: all lines are in a bin of their code, and bins are few and in order."""
-    codes = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(values), max_size=len(values))))
-    bins = bins_of(np.array(values), codes)
-    for code in (0, 1):
-        own = [one for one in bins if one[2] == code]
-        assert sum(lines for *_, lines in own) == (codes == code).sum()
-        assert len(own) <= 21
-        assert all(low < high for low, high, _, _ in own)
-        assert all(one[1] <= later[0] for one, later in pairwise(own))
-
-
-@pytest.mark.parametrize(
-    ("values", "bins"),
-    [
-        # A value at an edge is in the bin above, the last one in the last; rounding, as of 0.15 / 0.05, moves none.
-        ([round(n * 0.05, 2) for n in range(21)], [(round(n * 0.05, 2), 1 if n < 19 else 2) for n in range(20)]),
-        ([-0.97, 0.03], [(-1.0, 1), (0.0, 1)]),
-        ([0.25, 0.25], [(0.25, 2)]),
-        ([], []),
-    ],
-)
-def test_bins(values, bins):
-    assert [(low, lines) for low, _, _, lines in bins_of(np.array(values))] == bins
-
-
 def labels(grouping):
-    """The labels of the groups that have a line."""
     return [grouping.labels[code] for code in np.unique(grouping.codes)]
-
-
-def test_labels_of_lengths_and_frequencies():
-    lengths = (1, 7, 8, 9, 12, 13, 40)
-    assert labels(group_by_range(lengths, LENGTHS)) == ["1", "7", "8–9", "10–12", "13 or more"]
-    counts = (0, 1, 9, 10, 250_000)
-    frequencies = ["never", "once", "2–9", "10–99", "100,000 or more"]
-    assert labels(group_by_range(counts, FREQUENCIES)) == frequencies
 
 
 @given(st.lists(st.floats(-1e6, 1e6).map(str), min_size=1, max_size=200))
@@ -126,15 +54,12 @@ def test_groups_of_numbers_never_part_equal_values(texts):
     assert len(set(zip(map(float, texts), grouping.codes.tolist(), strict=True))) == len(set(map(float, texts)))
 
 
-@pytest.mark.parametrize(
-    ("texts", "kind", "names"),
-    [
-        (["1901", "1902"] * 10, "number", ["1901", "1902"]),
-        ([str(year) for year in range(1900, 1920)], "number", [f"{y}–{y + 1}" for y in range(1900, 1920, 2)]),
-        (["a"] * 12 + ["b"] * 10 + ["c"], "value", ["a", "b", "others"]),
-        ([" ".join(["w"] * (4 + n % 3)) + str(n) for n in range(30)], "words", ["4", "5", "6"]),
-    ],
-)
+@pytest.mark.parametrize(("texts", "kind", "names"), [
+    (["1901", "1902"] * 10, "number", ["1901", "1902"]),
+    ([str(year) for year in range(1900, 1920)], "number", [f"{y}–{y + 1}" for y in range(1900, 1920, 2)]),
+    (["a"] * 12 + ["b"] * 10 + ["c"], "value", ["a", "b", "others"]),
+    ([" ".join(["w"] * (4 + n % 3)) + str(n) for n in range(30)], "words", ["4", "5", "6"]),
+])  # fmt: skip
 def test_how_a_column_groups_lines(texts, kind, names):
     grouping = group_by_text(texts)
     assert grouping.kind == kind
@@ -144,33 +69,6 @@ def test_how_a_column_groups_lines(texts, kind, names):
 @pytest.mark.parametrize("texts", [["same"] * 30, [f"id-{n}" for n in range(30)]], ids=["constant", "identity"])
 def test_what_groups_nothing(texts):
     assert group_by_text(texts) is None
-
-
-@given(LOSSES, st.data())
-def test_the_worst_and_the_best(losses, data):
-    losses = losses * data.draw(st.sampled_from([1, 20]))
-    none = np.zeros(len(losses))
-    of = Outcomes(codes=none.astype(np.int64), confidences=none, word_masses=none)
-    chosen = worst_and_best(np.array(losses), of).tolist()
-    assert len(chosen) == len(set(chosen)) == min(len(losses), 400)
-    assert [losses[n] for n in chosen] == [
-        *sorted(losses, reverse=True)[:300],
-        *sorted(losses, reverse=True)[300:][-100:],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("line", "shown"),
-    [
-        ("f-1\t1901\tbefore\tafter", (("f-1", "1901"), "before", "after")),
-        ("before\tafter", ((), "before", "after")),
-        ("only", ((), "only", "")),
-        ("", ((), "", "")),
-        ("a" * 100 + "\t" + "b" * 100, ((), "…" + "a" * CONTEXT, "b" * CONTEXT + "…")),
-    ],
-)
-def test_a_gap_in_its_context(line, shown):
-    assert in_context(line) == shown
 
 
 ENTRY = st.tuples(st.sampled_from(["", "a", "b", "ą", "a:b"]), st.sampled_from(["0", "0.25", "0.3", "1"])).map(
@@ -192,3 +90,89 @@ def test_outcomes_are_those_of_the_guesses(pairs, at_once):
     rights = [word == item.expected for (word, _), item in zip(guesses, items, strict=True)]
     assert (outcomes.codes == Outcome.RIGHT).tolist() == rights
     assert (outcomes.codes == Outcome.NO_GUESS).tolist() == [word is None for word, _ in guesses]
+
+
+def lines(rests):
+    """An output in which every third guess is wrong, with what each line leaves to the rest; and the answers."""
+    return [f"a:{1 - rest} :{rest!r}" for rest in rests], ["b" if n % 3 == 1 else "a" for n in range(len(rests))]
+
+
+def bounds(rests):
+    return unbounded_loss(score(*lines(rests), metric="PerplexityHashed"))
+
+
+def test_a_line_that_leaves_nearly_nothing():
+    bound, greatest = bounds([0.3, 0.2] * 30 + [1e-300])
+    assert bound == pytest.approx(math.log(1e300) + math.log(1024))
+    assert greatest == pytest.approx(-math.log(0.2 / 1024), abs=0.01)
+    assert bounds([0.3, 0.2] * 30 + [0.0])[0] == math.inf
+    assert bounds([0.0] + [0.3] * 19) is not None
+
+
+@pytest.mark.filterwarnings("ignore:.*lines is infinite")
+def test_where_no_line_is_said_to_be_unbounded():
+    """A rest bounds the loss, lines are few, an infinite loss says it already, and other metrics have no bound."""
+    assert [bounds(rests) for rests in ([0.1, 0.3, 0.2] * 20, [0.4, 0.3, 0.2] * 20, [0.0] + [0.3] * 18)] == [None] * 3
+    assert unbounded_loss(score(["a:1"] * 20, ["a", "b"] * 10, metric="PerplexityHashed")) is None
+    assert unbounded_loss(score(["a", "b"], ["a", "a"], metric="Accuracy")) is None
+
+
+def test_it_is_said_beside_intervals(tmp_path, geval, monkeypatch):
+    for name, texts in zip(("out", "expected"), lines([0.3, 0.2] * 30 + [1e-300]), strict=True):
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{text}\n" for text in texts))
+    monkeypatch.chdir(tmp_path)
+    status, _, said = geval("-o", "out.tsv", "-e", "expected.tsv", "-m", "PerplexityHashed", "--bootstrap", "50")
+    assert (status, said) == (
+        0,
+        "geval: note: the loss of a line of `out.tsv` can be up to 698 nats; the greatest so far is 8.5 nats\n"
+        "  one such line would move the score far beyond its interval: give more probability to the rest\n"
+        "geval: note: there is no input `in.tsv`: each line counts as a document of its own\n",
+    )
+    (tmp_path / "other.tsv").write_text("a:0.6 b:0.4\n" * 61)
+    _, _, said = geval("compare", "out.tsv", "other.tsv", "-e", "expected.tsv", "-m", "PerplexityHashed")
+    assert "geval: note: the loss of a line of `other.tsv` can be infinite; the greatest so far is 0.9 nats\n" in said
+
+
+TRIALS = 2000
+SETTINGS = {  # lines, groups, documents, whether a document's lines are all of one group
+    "few lines": (60, 4, None, False),
+    "lines": (1000, 10, None, False),
+    "documents": (800, 6, 36, False),
+    "documents of one group": (800, 6, 36, True),
+}
+
+
+def values_and_groups(rng, lines, groups, documents, one_group):
+    """Skewed values, alike in a document, and groups of which the first is small."""
+    shares = np.array([0.05, *[0.95 / (groups - 1)] * (groups - 1)])
+    if documents is None:
+        return rng.lognormal(0, 1.5, lines), rng.choice(groups, lines, p=shares), None
+    sizes = rng.lognormal(0, 0.7, documents)
+    of_line = rng.choice(documents, lines, p=sizes / sizes.sum())
+    values = rng.gamma(1, 2, lines) + np.exp(rng.normal(0, 0.7, documents))[of_line]
+    codes = rng.choice(groups, documents, p=shares)[of_line] if one_group else rng.choice(groups, lines, p=shares)
+    return values, codes, of_line
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
+def test_groups_that_do_not_differ(setting):
+    rng, groups = np.random.default_rng(1), setting[1]
+    false = 0
+    for _ in range(TRIALS):
+        values, codes, documents = values_and_groups(rng, *setting)
+        q_values = group_q_values(values, Grouping("value", codes, tuple(map(str, range(groups)))), documents)
+        false += np.nanmin(q_values) < 0.05
+    assert false / TRIALS < 0.05 + 3 * (0.05 * 0.95 / TRIALS) ** 0.5
+
+
+def test_the_worst_and_the_best_lines_are_chosen():
+    assert worst_and_best(np.arange(1000.0)).tolist() == [*range(999, 699, -1), *range(99, -1, -1)]
+
+
+def test_groups_without_values():
+    grouping = Grouping("value", np.array([0, 0, 1]), ("a", "b", "c"))
+    assert np.isnan(group_q_values(np.full(3, np.nan), grouping)).all()
+    assert np.isnan(group_q_values(np.ones(3), grouping)).all()
+    infinite = group_q_values(np.array([1.0, 2.0, np.inf]), grouping)
+    assert np.isnan(infinite).tolist() == [False, False, True]

@@ -43,12 +43,10 @@ def drawn(rng, sizes, alike, kind="mixed"):
 
 
 def outside(result):
-    """Return the parts that are outside their calibrated range."""
     return [part for part in PARTS if not getattr(result, part).is_calibrated]
 
 
 def levels(trials, sizes, alike, kind, *, by_document):
-    """Return the shares of trials in which each part is outside its range, and that of bins outside theirs."""
     rng, counts, bins = np.random.default_rng(1), Counter(), []
     for _ in range(trials):
         outputs, answers, documents = drawn(rng, sizes, alike, kind)
@@ -84,7 +82,7 @@ def test_the_level_by_document(sizes, alike, kind):
     assert bins <= 0.07
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_lines_that_are_alike_need_documents():
     shares, _ = levels(30, EQUAL, 0.4, "mixed", by_document=False)
     assert min(shares.values()) > 0.1
@@ -98,11 +96,3 @@ def test_an_output_that_is_too_sure_is_found_out():
     assert outside(result) == list(PARTS)
     assert SENTENCE in list(result.sentences())
     assert SENTENCE not in list(calibration(evaluation, documents=False).sentences())
-
-
-def test_documents_of_one_line_change_nothing():
-    outputs, answers, _ = drawn(np.random.default_rng(3), [1] * 60, 0.0)
-    evaluation = score(outputs, answers, metric="PerplexityHashed")
-    by_document, by_line = (calibration(evaluation, documents=by) for by in (range(60), False))
-    assert [getattr(by_document, part) for part in PARTS] == [getattr(by_line, part) for part in PARTS]
-    assert by_document.documents is None

@@ -1,7 +1,6 @@
 """Intervals and tests by document: against formulas written out, and what the command says."""
 
 import gzip
-import json
 import math
 from array import array
 
@@ -10,16 +9,14 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import refused
 from resampled import column, interval
 
-from geval_py import UsageError, compare, evaluate
+from geval_py import compare, evaluate
 from geval_py.explaining.calibration import calibration
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.significance import beta_cdf, expanded_tail, t_quantile, t_tails
 from geval_py.explaining.statistics import (
-    Estimator,
-    pair_tests,
-    sample_of,
     spread_of_mean,
 )
 from geval_py.scoring.metrics.base import LineStatistics
@@ -30,7 +27,6 @@ LOG_LOSS, PERPLEXITY, ACCURACY = (METRICS[name] for name in ("LogLossHashed", "P
 
 
 def documents(labels):
-    """The number of each line's document."""
     return Documents.of("FileId", [str(label) for label in labels]).of_line
 
 
@@ -40,9 +36,6 @@ def grouped(draw):
     losses = draw(st.lists(st.floats(0, 50), min_size=2, max_size=25))
     labels = draw(st.lists(st.integers(0, 5), min_size=len(losses) - 2, max_size=len(losses) - 2))
     return losses, [0, 1, *labels]
-
-
-# Distributions
 
 
 @PROPERTY
@@ -66,9 +59,6 @@ def test_the_expanded_tail(units):
         scipy.stats.norm.cdf(-math.sqrt(units / (units - 1)) * t), rel=1e-4, abs=1e-12
     )
     assert expanded_tail(1) == 0
-
-
-# Intervals
 
 
 def by_matrices(losses, labels):
@@ -144,33 +134,8 @@ def test_a_metric_of_sums_by_documents():
     assert (got.low, got.high) == pytest.approx((whole - half, whole + half), rel=1e-6)
 
 
-def test_a_share_stays_one():
-    got = interval(ACCURACY, column([0.0, 0.0, 1.0]), documents=documents("aab"))
-    assert 0.0 <= got.low < got.high <= 1.0
-
-
-# Tests
-
-
-@pytest.mark.parametrize("metric", [LOG_LOSS, METRICS["Accuracy"]], ids=["losses", "scores"])
-def test_pairs_are_compared_by_a_t_test_of_documents(metric):
-    """With documents of one size, its statistic is that of their means; no sample and no seed decides."""
-    rng = np.random.default_rng(4)
-    labels = np.repeat(np.arange(8), 5)
-    values = rng.integers(0, 2, (2, 40)) + rng.normal(0, 0.5, (2, 8))[:, labels] ** 2
-    sample = sample_of(metric, list(map(column, values)), labels)
-    means = (values[0] - values[1]).reshape(8, 5).mean(axis=1)
-    expected = pytest.approx(scipy.stats.ttest_1samp(means, 0).pvalue)
-    tests = [pair_tests(Estimator(sample, samples=9, seed=seed), [(0, 1)])[0, 1] for seed in (1, 2)]
-    assert [test.p_value for test in tests] == [expected, expected]
-
-
-# From outside
-
-
 @pytest.fixture
 def challenge(tmp_path, monkeypatch):
-    """Sixty lines of twelve files, which are hard or easy as a whole."""
     rng = np.random.default_rng(5)
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed --precision 2 --in-header in-header.tsv\n")
     (tmp_path / "in-header.tsv").write_text("FileId\tSame\tText\n")
@@ -191,9 +156,6 @@ def run(geval):
     return lambda *words: geval(*words, "-t", "dev-0")
 
 
-BY_LINE = "geval: note: use --documents FileId for an interval by document: this one is by line\n"
-
-
 def test_the_interval_of_an_evaluation(challenge):
     result = evaluate(challenge, "dev-0", output="one")
     labels = [line.split("\t")[0] for line in (challenge / "dev-0/in.tsv").read_text().splitlines()]
@@ -201,32 +163,6 @@ def test_the_interval_of_an_evaluation(challenge):
     assert result.interval(documents="FileId") == result.interval(documents=1) == want
     assert result.interval(documents="Text") == result.interval(documents=False)
     assert result.interval() == want  # it finds the column
-
-
-def test_bootstrap(challenge, run):
-    status, out, err = run("-B", "100", "-o", "out-one.tsv", "--documents", "FileId", "--format", "json")
-    shown = json.loads(out)["outputs"][0]["metrics"][0]["interval"]
-    want = evaluate(challenge, "dev-0", output="one").interval(documents="FileId").to_dict()
-    assert (status, shown, err) == (0, want, "")
-    assert want["documents"] == 12
-    status, plain, err = run("-B", "100", "-o", "out-one.tsv")
-    assert (status, err) == (0, BY_LINE)
-    assert "±" in plain
-
-
-def test_compare(challenge, run):
-    status, out, err = run("compare", "--documents", "1", "--samples", "1000")
-    assert (status, err) == (0, "")
-    assert "\nIntervals and tests are computed by document: 12 documents, named by the column FileId.\n" in out
-    pair = [evaluate(challenge, "dev-0", output=name) for name in ("one", "two")]
-    result = compare(pair, documents="FileId", samples=1000)
-    assert (result.documents, result.compared_documents) == ("FileId", 12)
-    assert result.systems[0].interval == pair[0].interval(documents="FileId")
-    assert result.systems[1].effect_interval.documents == 12
-    status, unasked, err = run("compare", "--samples", "1000")
-    assert (unasked, err) == (out, "")
-    status, by_line, err = run("compare", "--samples", "1000", "--no-documents")
-    assert (status, err, "by document" in by_line) == (0, "", False)
 
 
 def test_documents_and_none_of_them(challenge, run):
@@ -244,18 +180,7 @@ def test_documents_and_none_of_them(challenge, run):
     assert "\n±: half of the 95 % interval, by the documents of FileId.\n" in table
 
 
-@pytest.mark.parametrize("words", [["-B", "20"], ["-B", "20", "--documents", "FileId"]])
-@pytest.mark.parametrize("short", ["one", "two"])
-def test_outputs_of_which_a_filter_selects_other_lines(words, short, challenge, run):
-    path = challenge / f"dev-0/out-{short}.tsv"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([line.replace("a:", "b:") for line in lines[:25]] + lines[25:]))
-    status, out, err = run(*words, "-a", "PerplexityHashed:f<out:a>")
-    assert (status, out.count("±"), "Error" in err) == (0, 2, False)
-
-
 def test_the_documents_are_those_of_the_scored_lines(challenge):
-    """A filter that leaves the lines of the last files leaves their documents."""
     lines = (challenge / "dev-0/out-one.tsv").read_text().splitlines(keepends=True)
     (challenge / "dev-0/out-one.tsv").write_text("".join(["b:0.5 :0.5\n"] * 5 + lines[5:]))
     filtered = evaluate(challenge, "dev-0", output="one", metric="PerplexityHashed:f<out:a>")
@@ -264,7 +189,6 @@ def test_the_documents_are_those_of_the_scored_lines(challenge):
 
 @pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_a_claim_of_which_one_document_is_finite(challenge):
-    """One document cannot contradict the claim."""
     lines = ["b:1\n"] * 55 + (challenge / "dev-0/out-one.tsv").read_text().splitlines(keepends=True)[55:]
     (challenge / "dev-0/out-one.tsv").write_text("".join(lines))
     result = evaluate(challenge, "dev-0", output="one")
@@ -294,9 +218,8 @@ def test_one_document(challenge, run):
     )
     for words in (["-B", "100"], ["-w", "-o", "one"], ["compare"]):
         assert run(*words, "--documents", "Same") == (2, "", f"geval: {message}\n")
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         evaluate(challenge, "dev-0", output="one").interval(documents="Same")
-    assert str(caught.value) == message
 
 
 WRONG = {

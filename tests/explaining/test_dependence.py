@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-import scipy.stats
+from raising import refused
 
-import geval_py
-from geval_py import UsageError, compare, evaluate
-from geval_py.explaining.statistics import spread_of_mean
+from geval_py import compare, evaluate, score
+from geval_py.errors import MissingFileError
+from geval_py.explaining.documents import documents_in
 
 TRIALS = 1000
 
@@ -75,22 +75,6 @@ def test_a_column_is_chosen_by_its_name(columns, chosen, notes, challenge):
         assert compare(evaluations, documents=column).documents == (None if column == "Text" else column)
 
 
-def test_columns_have_numbers_without_a_header(challenge, tmp_path):
-    (evaluation,) = challenge({"Year": np.arange(60) // 5}, one=np.ones(60))
-    (tmp_path / "config.txt").write_text("--metric LogLossHashed\n")
-    evaluation = evaluate(tmp_path, "dev-0", output="out-one.tsv")
-    assert compare(evaluation, evaluation).notes[0] == (
-        "if lines with the same value in column 1 depend on each other, use --documents 1"
-    )
-
-
-def test_a_column_of_few_documents_is_not_taken_by_its_name(challenge):
-    rng = np.random.default_rng(7)
-    evaluations = challenge({"FileId": np.arange(600) // 100}, **alike_outputs(rng, 2, 0.0))
-    assert (compare(evaluations).documents, compare(evaluations).notes) == (None, ())
-    assert compare(evaluations, documents="FileId").documents == "FileId"
-
-
 NESTED = {"FileId": np.arange(600) // 15, "Newspaper": np.arange(600) // 60, "Genre": np.arange(600) % 3}
 
 
@@ -108,9 +92,8 @@ def test_columns_that_nest(challenge):
         "  did you mean Newspaper? the columns are FileId, Newspaper, Genre",
     }
     for names, message in messages.items():
-        with pytest.raises(UsageError) as caught:
+        with refused(message):
             compare(evaluations, documents=names)
-        assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(("declared", "column"), [
@@ -161,63 +144,52 @@ def test_the_level_where_files_are_nested_in_newspapers(newspapers, files, lines
     assert by_file > 0.1
 
 
-@pytest.mark.long
-def test_differences_that_depend_on_documents(challenge):
-    """A true null hypothesis is rejected as often as it should be."""
-    rng, rejected, by_line = np.random.default_rng(3), [], []
-    for _ in range(TRIALS):
-        files = np.arange(600) // 15
-        one = skewed(rng, 600) + 1.5
-        two = one + rng.normal(0, 0.35, 40)[files] + rng.normal(0, 0.25, 600)
-        pair = challenge({"FileId": files}, one=one, two=np.maximum(two, 0.01))
-        rejected.append(_p(compare(pair, samples=400)) < 0.05)
-        by_line.append(_p(compare(pair, samples=400, documents=False)) < 0.05)
-    print(f"\nrejected in {np.mean(rejected):.1%}; by line, in {np.mean(by_line):.1%}")
-    assert np.mean(rejected) <= at_most(0.065)
-    assert np.mean(by_line) > 0.3
-
-
 def _p(comparison):
     return next(system.p_value for system in comparison.systems if system.p_value is not None)
 
 
-SIZES = {
-    "equal": lambda rng, documents: np.ones(documents),
-    "lognormal": lambda rng, documents: rng.lognormal(0, 1.5, documents),
-    "Zipf": lambda rng, documents: 1 / np.arange(1, documents + 1),
-    "one has 60 %": lambda rng, documents: np.r_[1.5 * (documents - 1), np.ones(documents - 1)],
-}
-ROWS = [
-    *((kind, 0.8, documents) for kind in ("equal", "lognormal", "Zipf") for documents in (5, 12, 40)),
-    ("one has 60 %", 0.8, 12),
-    *(("lognormal", 0.2, documents) for documents in (5, 12, 40)),
-]
+INPUT = "one\tx\ntwo\ty\none\tx\nthree\n"
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("kind", "effect", "documents"), ROWS)
-def test_the_coverage_of_intervals(kind, effect, documents):
-    """1,200 lines in documents: the interval holds the true mean in at least 93 % of trials."""
-    rng = np.random.default_rng(documents)
-    held, uncorrected = [], []
-    for _ in range(TRIALS):
-        shares = SIZES[kind](rng, documents)
-        of_line = np.repeat(np.arange(documents), np.maximum(1, np.round(1200 * shares / shares.sum())).astype(int))
-        losses = rng.normal(0, effect, documents)[of_line] + skewed(rng, len(of_line)) - 2.7
-        held.append(abs(losses.mean()) <= spread_of_mean(losses, of_line).half_width)
-        sums = np.bincount(of_line, losses - losses.mean())
-        deviation = math.sqrt(documents / (documents - 1) * np.sum(sums**2)) / len(losses)
-        uncorrected.append(abs(losses.mean()) <= scipy.stats.t.ppf(0.975, documents - 1) * deviation)
-    of = f"{kind}, {effect}, {documents} documents"
-    print(f"\n{of}: {np.mean(held):.1%}; without the correction {np.mean(uncorrected):.1%}")
-    assert 1 - np.mean(held) <= at_most(0.07)
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "config.txt").write_text("--metric LogLossHashed --in-header in-header.tsv\n")
+    (tmp_path / "in-header.tsv").write_text("FileId\tText\n")
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0/in.tsv").write_text(INPUT)
+    (tmp_path / "dev-0/expected.tsv").write_text("a\nb\na\na\n")
+    (tmp_path / "dev-0/out.tsv").write_text("a:0.5 :0.5\nb:1\n:1\n:1\n")
+    return tmp_path
 
 
-def test_a_frame_has_the_intervals_of_a_comparison(challenge, tmp_path):
-    challenge({"FileId": np.arange(600) // 15}, **alike_outputs(np.random.default_rng(6), 2, 0.6))
-    outputs = geval_py.evaluate_all(tmp_path, "dev-0")
-    table, frame = compare(outputs, samples=20).to_frame(), outputs.to_frame(intervals=True)
-    both = frame.merge(table, on="output")
-    assert both["LogLossHashed_low"].tolist() == both["low"].tolist()
-    assert both["LogLossHashed_high"].tolist() == both["high"].tolist()
-    assert compare(outputs, samples=20).documents == "FileId"
+@pytest.mark.parametrize(
+    ("column", "name", "of_line", "count"),
+    [("FileId", "FileId", [0, 1, 0, 2], 3), ("1", "FileId", [0, 1, 0, 2], 3), ("2", "Text", [0, 1, 0, 2], 3)],
+)
+def test_a_column_tells_the_documents(column, name, of_line, count, folder):
+    found = documents_in(evaluate(folder, "dev-0"), column)
+    assert (found.column, found.of_line.tolist(), found.count) == (name, of_line, count)
+
+
+@pytest.mark.parametrize(("column", "message"), [
+    ("fileid", "Unknown column `fileid'\n  did you mean FileId? the columns are FileId, Text"),
+    ("3", "Unknown column `3'\n  the columns are FileId, Text"),
+    ("0", "Unknown column `0'\n  the columns are FileId, Text"),
+    ("\x1b[31m", "Unknown column `\\x1b[31m'\n  the columns are FileId, Text"),
+])  # fmt: skip
+def test_what_is_no_column(column, message, folder):
+    with refused(message):
+        documents_in(evaluate(folder, "dev-0"), column)
+
+
+def test_there_has_to_be_an_input(folder):
+    (folder / "dev-0/in.tsv").unlink()
+    with refused(
+        f"No file with the input: `{folder}/dev-0/in.tsv`\n"
+        "  documents are given by a column of the input: put the file there, or name no documents",
+        MissingFileError,
+    ):
+        documents_in(evaluate(folder, "dev-0"), "FileId")
+    in_memory = score(["a:0.5 :0.5"], ["a"], metric="LogLossHashed")
+    with refused("documents are given by a column of the input, and there is none: score(…, inputs=…)"):
+        documents_in(in_memory, "FileId")

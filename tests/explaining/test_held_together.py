@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from raising import refused
 
-from geval_py import UsageError, compare, evaluate, improve
+from geval_py import compare, evaluate, improve
 from geval_py.explaining.calibration import calibration
 from geval_py.explaining.mixing import fold_of_lines, groups_of
 
@@ -58,31 +59,6 @@ def test_no_document_is_in_two_folds(pair):
     assert (groups.max() + 1, notes) == (DOCUMENTS * LINES, [])
 
 
-def test_it_is_as_if_the_column_were_given(pair):
-    found, told = improve(pair[0]), improve(pair[0], documents="FileId")
-    assert (found.documents, told.documents) == (DOCUMENTS, DOCUMENTS)
-    assert found == told
-    assert improve(pair, words=0) == improve(pair, documents=1, words=0)
-
-
-def test_lines_that_are_not_alike_are_held_out_one_by_one(tmp_path):
-    # The best mixture is of both: weights of 0 are found slowly.
-    write(tmp_path, np.random.default_rng(2), concentration=1e6, rests=(REST * 2, REST / 2), column="Chapter")
-    pair = read(tmp_path)
-    assert improve(pair[0]) == improve(pair[0], documents=False)
-    mixture = improve(pair)
-    assert mixture == improve(pair, documents=False)
-    assert mixture.documents is None
-
-
-def test_a_column_that_is_another_on_each_line(pair):
-    by_line = improve(pair, documents=False, words=0)
-    for name, documents in {"Text": "Text", "document": range(DOCUMENTS * LINES)}.items():
-        found = improve(pair, documents=documents, words=0)
-        assert found.notes == (f"each line has a different {name}: the results are the same as without documents",)
-        assert replace(found, notes=()) == by_line
-
-
 def test_a_document_for_each_line_is_as_a_column(pair):
     one = pair[0]
     files = one.to_frame()["FileId"]
@@ -95,18 +71,9 @@ def test_a_document_for_each_line_is_as_a_column(pair):
     pd.testing.assert_frame_equal(one.worst_features(documents=files), one.worst_features(documents="FileId"))
 
 
-def test_what_tells_no_documents(pair):
-    messages = {
-        "Files": "Unknown column `Files'\n  did you mean FileId? the columns are FileId, Text",
-        3: "Unknown column `3'\n  the columns are FileId, Text",
-        (0,) * 600: "all 600 lines are of one document, since the column document is the same on all of them"
-        "\n  an interval computed by document needs two or more",
-        (0, 1): "2 documents, but 600 lines: give one number for each line",
-    }
-    for documents, message in messages.items():
-        with pytest.raises(UsageError) as caught:
-            improve(pair, documents=documents)
-        assert str(caught.value) == message
+def test_documents_of_other_lines_are_refused(pair):
+    with refused("2 documents, but 600 lines: give one number for each line"):
+        improve(pair, documents=(0, 1))
 
 
 def taken(folder, trials, seed):

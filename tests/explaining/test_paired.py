@@ -7,15 +7,15 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from resampled import column, paired, ranked
 
 from geval_py.explaining.comparison import equal_systems
-from geval_py.explaining.significance import holm, undistinguished_groups
+from geval_py.explaining.significance import undistinguished_groups
 from geval_py.explaining.statistics import Estimator, line_shares, pair_tests, sample_of
 from geval_py.scoring.metrics.registry import METRICS
 
 PROPERTY = settings(deadline=None, derandomize=True)
-RNG = np.random.default_rng(1)
 LOG_LOSS = METRICS["LogLossHashed"]
 EIGHT_LINES = {
     "no difference": [0.1, -0.1, 0.2, -0.3, 0.3, -0.2, 0.05, -0.06],
@@ -32,23 +32,6 @@ def sample(*columns, metric=LOG_LOSS, classes=()):
 def systems(differences):
     base = 2 + np.sin(np.arange(len(differences)))
     return base, base + differences
-
-
-def score(metric, losses, classes):
-    return metric.value(column(losses, classes))
-
-
-def monte_carlo(p_value, samples):
-    """Four standard errors of a share."""
-    return pytest.approx(p_value, abs=4 * np.sqrt(max(p_value, 1 / samples) * (1 - p_value) / samples) + 2 / samples)
-
-
-def test_of_mean_losses_no_seed_and_no_number_of_samples_decides():
-    losses = np.random.default_rng(3).exponential(2, (2, 50))
-    assert paired(*losses, samples=1).p_value == paired(*losses, samples=500, seed=2).p_value
-
-
-# Student's test
 
 
 def test_students_sleep():
@@ -76,14 +59,9 @@ def test_p_and_the_interval_of_a_ratio_agree():
         labels = np.repeat(np.arange(6), 10)
         base = rng.exponential(2, 60) + 1
         losses = [base, base + rng.normal(0.3, 0.3, 6)[labels] + rng.normal(0, 0.3, 60)]
+        tables = list(map(column, losses))
         systems, _ = ranked(
-            METRICS["PerplexityHashed"],
-            "ab",
-            list(map(column, losses)),
-            baseline=0,
-            samples=1,
-            seed=1,
-            documents=labels,
+            METRICS["PerplexityHashed"], "ab", tables, baseline=0, samples=1, seed=1, documents=labels
         )
         (system,) = (one for one in systems if one.name == "b")
         low, high = system.effect_interval.ends
@@ -93,11 +71,7 @@ def test_p_and_the_interval_of_a_ratio_agree():
     assert 10 < decided < 90
 
 
-# Both
-
-
-@pytest.mark.slow
-@PROPERTY
+@settings(PROPERTY, max_examples=examples(100, most=8))
 @given(st.lists(st.floats(0, 50), min_size=1, max_size=30), st.integers(0, 2**32), st.sampled_from([1, 10, 99]))
 def test_a_system_against_itself(losses, seed, samples):
     """p = 1 exactly, the difference is 0, and so are both ends of its interval."""
@@ -111,37 +85,16 @@ def test_a_system_against_itself(losses, seed, samples):
                 assert (system.won, system.lost, system.tied) == (0, 0, 1)
 
 
-@PROPERTY
-@given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 50)), min_size=1, max_size=30))
-def test_the_other_way_round(pairs):
-    first, second = np.array(pairs).T
-    there, back = paired(first, second).change, paired(second, first).change
-    assert there.p_value == pytest.approx(back.p_value, rel=1e-6)
-    assert there.ends == pytest.approx(tuple(-end for end in back.ends[::-1]), rel=1e-6, abs=1e-9)
+def test_differences_by_rounding_and_of_one_line_are_none():
+    losses = np.random.default_rng(1).exponential(5, 1000)
+    assert paired(losses, losses * (1 + 4e-16)).p_value == paired([1.0], [2.0]).p_value == 1
+    assert 0 < paired(losses, losses + 0.5).p_value < 1e-20
 
 
 @pytest.mark.parametrize("name", ["LikelihoodHashed", "PerplexityHashed", "CrossEntropyHashed"])
 def test_what_rises_with_the_mean_loss_is_tested_by_it(name):
     both = systems(EIGHT_LINES["a small one"])
     assert paired(*both, metric=METRICS[name]).p_value == paired(*both).p_value
-
-
-@pytest.mark.parametrize(
-    ("columns", "p", "shares"),
-    [
-        (RNG.exponential(5, 1000) * np.array([[1], [1 + 4e-16]]), 1, (0, 0, 1)),
-        (systems(np.full(100, 0.5)), pytest.approx(0, abs=1e-20), (0, 1, 0)),
-        (([1.0], [2.0]), 1, (0, 1, 0)),
-    ],
-    ids=["rounding", "sure", "a single line"],
-)
-def test_extremes(columns, p, shares):
-    assert paired(*columns).p_value == p
-    assert paired(*columns).p_value > 0
-    assert line_shares(sample(*columns), 0)[1] == shares
-
-
-# Lines
 
 
 def test_shares_count_infinite_losses():
@@ -152,45 +105,11 @@ def test_shares_count_infinite_losses():
     assert line_shares(tested, 1) == [(2 / 8, 3 / 8, 3 / 8), (0, 0, 1)]
 
 
-@PROPERTY
-@given(st.lists(st.tuples(st.floats(0), st.floats(0)), min_size=1, max_size=30))
-def test_shares_sum_to_one(pairs):
-    """Every line is won, lost or tied, and what one wins the other loses."""
-    tested = sample(*np.array(pairs).T)
-    (_, (won, lost, tied)), ((lost_too, won_too, tied_too), _) = line_shares(tested, 0), line_shares(tested, 1)
-    assert won + lost + tied == pytest.approx(1)
-    assert (won, lost, tied) == (won_too, lost_too, tied_too)
-
-
 def test_equal_systems():
     inf = float("inf")
     columns = [[1, inf, 0.0], [1, inf, 1], [1, inf, -0.0], [2, 2, 2], [1, inf, 1], [1, inf, 1 + 1e-15]]
     assert equal_systems(map(column, columns)) == [(0, 2), (1, 4)]
     assert equal_systems(map(column, columns[3:])) == []
-
-
-# Groups
-
-
-@pytest.mark.parametrize("pairs", [1, 3, 6, 45, 1225])
-def test_the_samples_that_a_rejection_takes(pairs):
-    def least(samples):
-        return holm([1 / (samples + 1)] * pairs)[0]
-
-    assert least(20 * pairs) < 0.05
-    assert least(20 * pairs - 1) >= 0.05
-
-
-@pytest.mark.parametrize(
-    ("count", "distinct", "groups"),
-    [
-        (1, [], [(0,)]), (2, [], [(0, 1)]), (2, [(0, 1)], [(0,), (1,)]), (3, [(0, 2)], [(0, 1), (1, 2)]),
-        (3, [(0, 1), (0, 2)], [(0,), (1, 2)]), (4, [(0, 2), (0, 3), (1, 3)], [(0, 1), (1, 2), (2, 3)]),
-        (4, [(0, 1)], [(0, 2, 3), (1, 2, 3)]),
-    ],
-)  # fmt: skip
-def test_groups(count, distinct, groups):
-    assert undistinguished_groups(count, frozenset(distinct)) == groups
 
 
 @PROPERTY
@@ -213,13 +132,6 @@ def test_groups_share_a_letter_unless_distinct(case):
     assert groups == sorted(set(groups))
 
 
-def test_many_systems_have_no_more_groups_than_pairs():
-    """Of the greatest groups, of which there may be exponentially many, only those that are needed are made."""
-    rng = np.random.default_rng(2)
-    distinct = frozenset(pair for pair in combinations(range(50), 2) if rng.random() < 0.5)
-    assert 50 < len(undistinguished_groups(50, distinct)) <= 50 * 51 / 2 - len(distinct)
-
-
 def test_a_huge_loss_of_one_system_is_no_matter_to_the_others():
     """A masked word may cost 1e38 and more: the other systems' sums must not be rounded to that scale."""
     rng = np.random.default_rng(5)
@@ -228,9 +140,6 @@ def test_a_huge_loss_of_one_system_is_no_matter_to_the_others():
     with_it = pair_tests(Estimator(sample(*losses), samples=200, seed=1), [(2, 1)])[2, 1]
     alone = paired(*losses[1:])
     assert (with_it.p_value, *with_it.change.ends) == pytest.approx((alone.p_value, *alone.change.ends))
-
-
-# Infinite lines
 
 
 def test_numbers_of_infinite_lines_are_compared():

@@ -1,7 +1,6 @@
 """Which features go with bad scores: against a naive ranking, scipy, and brute force."""
 
 import math
-import warnings
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -15,12 +14,12 @@ from resampled import worst_features
 from geval_py import UsageError
 from geval_py.explaining import feature_ranking, features
 from geval_py.explaining import worst_features as worst_features_module
-from geval_py.explaining.feature_ranking import p_of, rank_scores, rank_sum_z
+from geval_py.explaining.feature_ranking import rank_scores
 from geval_py.explaining.significance import normal_cdf
 from geval_py.reading.config import said_option
 from geval_py.reading.features import FeatureKinds, split_tokens, word_shape
 
-PROPERTY = settings(deadline=None, derandomize=True)
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))
 
 
 # A naive ranking, word by word as the specification says
@@ -171,9 +170,6 @@ def test_shapes_of_lines_are_those_of_their_tokens(lines):
     assert ["\t".join(f"SHAPE:{shape}" for shape in line.split("\t") if shape) for line in shapes] == want
 
 
-# Small tables, by hand
-
-
 def ranked(rows, *, scores=None, header=(), least=1, least_cartesian=None, **kinds):
     """Return the names of the features of (input, expected, output) rows, the worst first."""
     return worst_features(
@@ -280,23 +276,6 @@ def test_rare_tokens_of_very_many_lines_are_left_out(tmp_path, monkeypatch, geva
     assert out == "".join(row for row in rows if int(row.split("\t")[1]) >= 5)
 
 
-def test_a_table_without_a_row():
-    frame = ranked([]).to_frame()
-    assert list(frame.columns) == ["feature", "count", "score", "p", "q"]
-    assert len(frame) == 0
-    assert frame["feature"].dtype == object
-
-
-def test_ties_in_p_without_a_header():
-    """Ties in p: exp, out, then in by column (number); then by token in code point order."""
-    columns = ["z"] * 10
-    bad, good = "\t".join(["b Ż a B", *columns]), "\t".join(["c", *columns[:-2], "y", "z"])
-    found = ranked([(good, "g", "g"), (bad, "ą é", "x w")], scores=[1.0, 2.0])
-    assert len(set(found.columns["p"][:9].tolist())) == 1
-    words = ["exp:é", "exp:ą", "out:w", "out:x", "in<1>:B", "in<1>:a", "in<1>:b", "in<1>:Ż", "in<10>:z"]
-    assert found.names[:9] == words
-
-
 def test_a_pair_of_what_is_too_rare_to_be_shown_alone():
     """Of two features that are both frequent enough: by --min-cartesian-frequency, here below --min-frequency."""
     rows = [("", "a", "b")] * 3 + [("", "c", "d")] * 4
@@ -307,25 +286,8 @@ def test_a_pair_of_what_is_too_rare_to_be_shown_alone():
     for least, pairs in ((3, ["exp:a~~exp:b"]), (4, [])):
         found = ranked(rows, scores=[5.0, 4.0, 1.0, 2.0, 3.0], least_cartesian=least, cartesian=True)
         assert [name for name in found.names if "~~" in name] == pairs
-
-
-def test_opposite_infinities():
-    """Their mean is not a number; nobody is warned of it."""
-    rows = [("", "a" * i, "") for i in (1, 1, 2, 3, 4, 5, 6, 7)]
-    scores = [math.inf, -math.inf, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for at_once in (8, 1):
-            patch.setattr(worst_features_module, "ITEMS_AT_ONCE", at_once)
-            found = ranked(rows, scores=scores, numerical=True, cartesian=True)
-            assert math.isnan(found.columns["score"][found.names.index("exp:a")])
-            assert len(found) == 8
-    shortest = [("", "a" * i, "") for i in (1, 1, 2, 3, 4, 5, 6, 7)]
-    means = ranked(shortest, scores=[math.inf, -math.inf, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0], numerical=True)
-    assert math.isnan(means.columns["score"][means.names.index("exp:=#-")])
-
-
-# Numbers
+    rows = [("", text, "") for text in ("a b", "a", "a", "c")]  # a is on too many of four lines
+    assert "exp:a" not in ranked(rows, scores=[4.0, 3.0, 2.0, 1.0], least=2, cartesian=True).names
 
 
 def numerical(texts, scores):
@@ -367,35 +329,11 @@ def test_what_is_no_number(text):
     assert name[:6] == "exp:=#"
 
 
-def test_lengths_are_those_of_characters():
-    assert numerical(["水", "żółw", "ab", "abc"], [1.0, 4.0, 2.0, 3.0])[0][:3] == ("exp:=#+", 1, 4.0)
-
-
-@pytest.mark.parametrize(
-    ("texts", "scores"),
-    [
-        (["5"] * 24, [n * n % 7 for n in range(24)]),
-        ([str(n % 7) for n in range(24)], [1.0] * 24),
-        (["a"], [1.0]),
-        (["1", "2"], [1.0, 2.0]),
-    ],
-    ids=["texts are alike", "scores are alike", "one item", "two items"],
-)
-def test_numbers_without_a_variance_are_left_out(texts, scores):
-    """NaN p are left out."""
-    assert numerical(texts, scores) == []
-
-
 def test_a_quarter_of_values_that_tie():
     """Where values tie, the better items are taken at the small end, the worse ones at the great end."""
     texts = ["1", "1", "1", "9", "9", "9", "9", "9"]
     assert numerical(texts, EIGHT)[0][:3] == ("exp:=-", 2, 6.5)
     assert numerical(texts[::-1], EIGHT)[0][:3] == ("exp:=+", 2, 7.5)
-
-
-def test_min_frequency_does_not_apply_to_numbers():
-    rows = [("", str(n), "") for n in range(8)]
-    assert ranked(rows, scores=EIGHT, least=5, numerical=True).names == ["exp:=-"]
 
 
 def test_a_column_that_some_lines_lack():
@@ -406,13 +344,6 @@ def test_a_column_that_some_lines_lack():
     assert (found.columns["count"].tolist(), found.columns["score"].tolist()) == ([1], [8.0])
     want = scipy.stats.kendalltau([1, 2, 3, 4, 5], [0, 1, 2, 3, 4], method="asymptotic").pvalue
     assert found.columns["p"].tolist() == pytest.approx([want])
-
-
-def test_words_of_a_column_that_some_lines_lack(monkeypatch):
-    monkeypatch.setattr(worst_features_module, "ITEMS_AT_ONCE", 3)
-    rows = [(f"x\ty{n % 2}" if n > 4 else "x", "", "") for n in range(8)]
-    found = ranked(rows, scores=EIGHT)
-    assert dict(zip(found.names, found.columns["count"].tolist(), strict=True)) == {"in<2>:y0": 1, "in<2>:y1": 2}
 
 
 @PROPERTY
@@ -427,54 +358,18 @@ def test_the_p_of_a_number_is_kendalls(rows):
         assert found[0][3] == pytest.approx(want, rel=1e-9)
 
 
-# Ranks
-
-
-@pytest.mark.parametrize(
-    ("scores", "ranks"),
-    [
-        ([], []), ([5.0], [1]), ([1.0, 3.0, 2.0], [3, 1, 2]), ([1.0, 1.0, 2.0], [2.5, 2.5, 1]), ([0.1 + 0.2, 0.3], [1.5, 1.5]),
-        ([1.00000000000, 1.00000000001], [2, 1]), ([1.00000000000, 1.000000000001], [1.5, 1.5]),
-        ([1e-11, 1e-11 * (1 + 1e-15), 0.0], [1.5, 1.5, 3]), ([5.7e-17, 0.0, -3e-13, 1e-12, 1e-11], [4, 4, 4, 2, 1]),
-        ([math.inf, 1.0, math.inf, -math.inf], [1.5, 3, 1.5, 4]), ([-1.0, 0.0, -0.0], [3, 1.5, 1.5]), ([1e308, 1.7e308], [2, 1]),
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize(("scores", "ranks"), [
+    ([], []), ([5.0], [1]), ([1.0, 3.0, 2.0], [3, 1, 2]), ([1.0, 1.0, 2.0], [2.5, 2.5, 1]), ([0.1 + 0.2, 0.3], [1.5, 1.5]),
+    ([1.00000000000, 1.00000000001], [2, 1]), ([1.00000000000, 1.000000000001], [1.5, 1.5]),
+    ([1e-11, 1e-11 * (1 + 1e-15), 0.0], [1.5, 1.5, 3]), ([5.7e-17, 0.0, -3e-13, 1e-12, 1e-11], [4, 4, 4, 2, 1]),
+    ([math.inf, 1.0, math.inf, -math.inf], [1.5, 3, 1.5, 4]), ([-1.0, 0.0, -0.0], [3, 1.5, 1.5]), ([1e308, 1.7e308], [2, 1]),
+], ids=str)  # fmt: skip
 def test_ranks(scores, ranks):
     """The worst first (rank 1), ties share the mean rank: tied when equal to 12 significant digits, or below 1e-12,
     as a loss of 5.7e-17 and one of 0 (GEval 1.42.2 has 0 for both)."""
     values = np.array(scores, np.float64)
     assert rank_scores(values, greatest_first=True).tolist() == ranks
     assert rank_scores(-values, greatest_first=False).tolist() == ranks
-
-
-# The Mann-Whitney U test
-
-
-@pytest.mark.parametrize("items", [1000, 10_000_000, 3_000_000_000])
-def test_p_of_very_many_items(items):
-    """A rank sum of the mean size says nothing, however many items there are."""
-    half = items // 2
-    p = p_of(rank_sum_z(np.array([half]), np.array([half * (items + 1) / 2]), items))
-    assert p.tolist() == pytest.approx([0.5])
-
-
-@PROPERTY
-@given(st.floats(-37, 8))
-def test_normal_cdf(z):
-    assert normal_cdf(z) == pytest.approx(scipy.stats.norm.cdf(z), rel=1e-12)
-
-
-# Chunks, and limits
-
-
-def test_progress_of_several_chunks(monkeypatch):
-    monkeypatch.setattr(worst_features_module, "ITEMS_AT_ONCE", 3)
-    items = [(f"c{n}\t" + "d" * (n == 6), "the" if n % 2 else "a", "x") for n in range(8)]
-    seen = []
-    found = worst_features(items, range(8), worst_is_greatest=True, progress=lambda *done: seen.append(done))
-    assert {name.partition(":")[0] for name in found.names} == {"exp", "in<1>", "in<2>"}
-    assert seen == [(3, 8), (6, 8), (8, 8)]
 
 
 @pytest.mark.parametrize(
@@ -491,30 +386,3 @@ def test_too_many_pairs_are_refused(module, limit, most, what, monkeypatch):
     message = f"there are more than {most} pairs of features {what}\n  take fewer with "
     assert str(caught.value) == f"{message}min_cartesian_frequency=… or min_frequency=…"
     assert caught.value.sentence(said_option) == f"{message}--min-cartesian-frequency or --min-frequency"
-
-
-def test_the_mean_of_scores_whose_sum_is_too_large():
-    items = [("", "a", ""), ("", "a", ""), ("", "b", ""), ("", "b", "")]
-    found = worst_features(items, [1.2e308, 1.4e308, 1, 2], worst_is_greatest=True)
-    assert dict(zip(found.names, found.columns["score"].tolist(), strict=True)) == pytest.approx(
-        {"exp:a": 1.3e308, "exp:b": 1.5}
-    )
-
-
-def test_columns_called_by_numbers_of_any_length():
-    header = ("0" + "1" * 5000, "9" * 5000, "٣")
-    found = worst_features(
-        [("a\tb\tc", "x", ""), ("b\tc\td", "x", "")], [1, 2], worst_is_greatest=True, header=header
-    )
-    assert {name.partition(":")[0] for name in found.names} == {"in<1>", "in<2>", "in<3>"}
-
-
-@settings(deadline=None, derandomize=True)
-@given(st.lists(st.floats(allow_nan=False), min_size=1), st.lists(st.floats(-1e-9, 1e-9)), st.booleans())
-def test_ranks_are_those_of_scores_with_twelve_digits(scores, moves, greatest_first):
-    """Also of scores that nearly tie, where some are rounded and others are not."""
-    every = [*scores, *(score * (1 + move) for score, move in zip(scores, moves, strict=False))]
-    rounded = [float(f"{score:.11e}") for score in every]
-    rounded = [0.0 if abs(score) < 1e-12 else -score if greatest_first else score for score in rounded]
-    wanted = [sum(other < score for other in rounded) + (1 + rounded.count(score)) / 2 for score in rounded]
-    assert rank_scores(np.array(every), greatest_first=greatest_first).tolist() == wanted

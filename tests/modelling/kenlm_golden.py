@@ -18,7 +18,6 @@ ERRORS = [param for param in RUNS if "error" in param.values[1]]
 
 
 def options_of(run):
-    """Return lmplz's options with their values, in order."""
     options = {}
     for word in run["args"]:
         if word.startswith("-"):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from profiles import examples
+from raising import refused
 
 from geval_py.errors import ModelError
 from geval_py.modelling.corpus import gap_of, texts_of
@@ -26,7 +27,6 @@ WINDOWS = {
 
 
 def joined(windows, documents=None):
-    """Return the texts of windows, each with its first word as the answer."""
     items = []
     for number, window in enumerate(windows):
         answer, right = window[0], " ".join(window[1:])
@@ -40,18 +40,9 @@ def test_windows_are_joined(windows, wanted):
     assert joined([window.split() for window in windows]) == [text.split() for text in wanted]
 
 
-@settings(max_examples=examples(50), deadline=None)
-@given(st.permutations([0, 4, 5, 11, 17, 20]))
-def test_windows_of_one_text_give_the_text(starts):
-    """Windows that overlap by five words or more are laid back together, in whatever order they come."""
-    text = [f"w{number}" for number in range(32)]
-    assert joined([text[start : start + 12] for start in starts]) == [text]
-
-
 @settings(max_examples=examples(30), deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 3))
 def test_windows_of_repetitive_documents_give_the_documents(random, documents):
-    """Phrases that a document repeats lead to no wrong place, since windows agree in all of their overlap."""
     phrases = [["and", "it", "came", "to", "pass", "that"], ["thus", "saith", "the", "LORD", "of", "hosts"]]
     texts = []
     for document in range(documents):
@@ -65,6 +56,7 @@ def test_windows_of_repetitive_documents_give_the_documents(random, documents):
     assert sorted(joined(windows, documents)) == sorted(texts)
 
 
+@pytest.mark.long
 def test_time_is_linear_in_the_windows():
     """Twice as many windows of one document take some twice the time, in the order of the text or in another."""
 
@@ -96,18 +88,11 @@ def test_contexts(columns, wanted):
     assert gap_of(Item(1, columns, None)) == wanted
 
 
-def test_only_windows_of_one_document_are_join_windows():
-    items = [Item(n, {"id": doc, "left": "a b c", "right": "d e f"}, "x") for n, doc in enumerate("112")]
-    assert texts_of(items) == b"a b c x d e f\n" * 2
-
-
 def test_nothing_to_train_on():
-    with pytest.raises(ModelError) as caught:
+    with refused("There is nothing to train on: train has no answers (expected.tsv)", ModelError):
         texts_of([Item(1, {"1": "a"}, None)])
-    assert str(caught.value) == "There is nothing to train on: train has no answers (expected.tsv)"
-    with pytest.raises(ModelError) as caught:
+    with refused("There is nothing to train on: train has no items", ModelError):
         texts_of([])
-    assert str(caught.value) == "There is nothing to train on: train has no items"
 
 
 def conditionals(model, context):
@@ -163,21 +148,3 @@ def test_answers_are_those_of_the_formula(texts, left, right, sides, top):
 
 def test_equal_words_come_in_the_order_of_train():
     assert list(answer(trained([[b"c"], [b"b"], [b"a"]], 2, 2), [], [])) == ["c", "b"]
-
-
-def test_an_item_gets_the_same_answer_in_any_company():
-    texts = [b"a b c d a b d c".split(), b"c b a".split()]
-    gaps = [([b"a"], [b"c"]), ([b"x"], []), ([b"b", b"c"], [b"a"])]
-    model = trained(texts, 2, 0)
-    assert [answer(model, *gap) for gap in gaps] == [answer(trained(texts, 2, 0), *gap) for gap in gaps]
-
-
-def test_disjoint_windows_are_not_joined_by_chance():
-    """Texts repeat phrases: of many disjoint windows, a few agree in five words at their ends."""
-    words = iter(f"w{number}" for number in range(10_000))
-    windows = [[next(words) for _ in range(11)] for _ in range(60)]
-    windows[7][-5:] = windows[30][:5] = ["and", "it", "came", "to", "pass"]
-    items = [
-        Item(n, {"id": "d", "left": " ".join(w[:5]), "right": " ".join(w[6:])}, w[5]) for n, w in enumerate(windows)
-    ]
-    assert texts_of(items).count(b"\n") == 60

@@ -9,7 +9,7 @@ from kenlm_golden import ERRORS, MODELS, TEXTS, estimation_of
 
 from geval_py.errors import ModelError
 from geval_py.modelling import corpus
-from geval_py.modelling.arpa import read_arpa, write_arpa
+from geval_py.modelling.arpa import write_arpa
 from geval_py.modelling.corpus import lines_of, split_as_lmplz, with_marks
 from geval_py.modelling.estimation import estimate
 from geval_py.modelling.ngram_model import NgramModel
@@ -108,20 +108,6 @@ def test_the_mistake_of_lmplz_changes_the_score():
         for kind in (how, type(how)(order=2, exact_discounts=True))
     ]
     assert scores == pytest.approx([13.29, 13.33], abs=0.005)
-
-
-@pytest.mark.parametrize("name", ["o2-fallback", "o3-sri-unk", "o4-prune-0-1-1-2", "o1-fallback"])
-@pytest.mark.parametrize("text", TEXTS)
-def test_an_arpa_file_reads_back_the_same(text, name, tmp_path):
-    model = estimated(TEXTS[text], TEXTS[text]["runs"][name]).model
-    path = tmp_path / "model.arpa"
-    with path.open("wb") as file:
-        write_arpa(model, file)
-    read = rows_of(read_arpa(str(path)))
-    assert read == {
-        ngram: (pytest.approx(log, **CLOSE), pytest.approx(off, **CLOSE))
-        for ngram, (log, off) in rows_of(model).items()
-    }
 
 
 CODE = """

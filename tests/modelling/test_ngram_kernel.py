@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from geval_py.errors import GevalError
 from geval_py.modelling import arpa, backoff
-from geval_py.modelling.corpus import MARKS, NativeNumbering, Numbering
+from geval_py.modelling.corpus import NativeNumbering, Numbering
 from geval_py.modelling.ngram_model import NgramModel
 
 native = pytest.importorskip("geval_py.scoring.kernel._native")
@@ -36,14 +36,6 @@ def test_numbers_of_words(blocks, words):
     known, other_known = (numbering.number(words, grow=False) for numbering in twins)
     assert known.tolist() == other_known.tolist()
     assert twins[0].words == twins[1].words
-
-
-def test_many_words():
-    words = [b"%d" % number for number in range(50_000)]
-    numbering = NativeNumbering(b"<UNK>")
-    assert numbering.number(words).tolist() == [*range(3, 50_003)]
-    assert numbering.number([*words[::-1], b"<UNK>", b"x"], grow=False).tolist() == [*range(50_002, 2, -1), 0, -1]
-    assert numbering.words == [*MARKS, *words]
 
 
 def rows_of(logs, backoffs):
@@ -74,7 +66,6 @@ def path(tmp_path_factory):
 @given(ROWS)
 @example(["-1\ta b\t-0.5", "-1\ta c"])
 def test_rows_that_are_read(path, rows):
-    """Models, and errors to the letter."""
     path.write_text(HEAD % len(rows) + "\n".join(rows) + "\n\n\\3-grams:\n\n\\end\\\n", newline="")
     answers = []
     for kind in (Numbering, NativeNumbering):
@@ -98,16 +89,6 @@ def model_of(path):
 FIELDS = ("contexts", "words", "log_probabilities", "log_backoffs")
 
 
-@given(st.lists(st.integers(0, 1 << 40), unique=True), st.lists(st.integers(-5, 1 << 40)))
-def test_keys_are_found(keys, others):
-    wanted = np.array(keys[::-1] + others + [-1], np.int64)
-    nothing = np.zeros(len(keys))
-    index = native.key_index(np.array(keys, np.int64), nothing, nothing)
-    found = np.frombuffer(native.find_keys(index, wanted), np.int32)
-    rows = {key: row for row, key in enumerate(keys)}
-    assert found.tolist() == [rows.get(key, -1) for key in wanted.tolist()]
-
-
 @given(
     st.lists(st.lists(st.sampled_from(["a", "b", "bc"]), max_size=9), min_size=1),
     st.lists(TEXT, min_size=1),
@@ -120,20 +101,3 @@ def test_scores(sentences, texts, bos, eos, pruned):
         patch.setattr(backoff, "choose_backend", lambda: "python")
         for of_python, of_kernel in zip(model.scores(b"".join(texts), bos=bos, eos=eos), scores, strict=True):
             assert of_python.tolist() == of_kernel.tolist()
-
-
-@pytest.mark.parametrize(("columns", "backoffs", "message"), [
-    ([1], [0], "a row has a word that does not exist"),
-    ([-1], [0], "a row has a word that does not exist"),
-    ([0], [0, 0], "the columns differ in length"),
-])  # fmt: skip
-def test_rows_that_cannot_be_written(columns, backoffs, message):
-    arrays = np.array(columns, np.int32), np.zeros(1), np.array(backoffs, np.float64)
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        native.write_arpa_rows(native.word_table(b"a\n", b""), *arrays)
-
-
-def test_other_capsules_are_refused():
-    table = native.word_table(b"", b"")
-    with pytest.raises(ValueError, match="incorrect name"):
-        native.find_keys(table, np.zeros(1, np.int64))

@@ -45,7 +45,6 @@ class Counting(TokenModel):
 
 
 def windows(tokens, size):
-    """The windows of loglikelihood_rolling by its definition: what the model sees, and how many tokens it predicts."""
     done = 0
     while done < len(tokens):
         if done == 0:
@@ -140,8 +139,8 @@ def test_the_command(addresses, geval, tmp_path, monkeypatch):
 
 def test_the_texts_of_a_challenge(addresses, geval, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("config.txt").write_text("--metric PerplexityHashed\n")
     Path("dev-0").mkdir()
+    Path("config.txt").write_text("--metric PerplexityHashed\n")
     Path("dev-0/in.tsv").write_text("a\teat\noat\tto a\n")
     Path("dev-0/expected.tsv").write_text("tea\ntoe\n")
     Path("text.txt").write_text("a tea eat\noat toe to a\n")
@@ -161,41 +160,9 @@ def test_what_does_not_go_together(addresses, geval, tmp_path):
     assert geval("lm", "perplexity", addresses[0], text, "--no-sentence-marks") == (
         2, "", "geval: --no-sentence-marks is for n-gram models\n"
     )  # fmt: skip
-
-
-def test_options_of_other_models(geval, tmp_path):
-    (tmp_path / "text").write_text("a b\n" * 9)
-    assert geval("lm", "train", "-o", "1", str(tmp_path / "text"), "--arpa", str(tmp_path / "a.arpa"),
-                 "--counts", "add-one")[0] == 0  # fmt: skip
+    arpa = str(tmp_path / "a.arpa")
+    assert geval("lm", "train", "-o", "1", text, "--arpa", arpa, "--counts", "add-one")[0] == 0
     for option in (("--window", "3"), ("--whole-texts",)):
-        assert geval("lm", "perplexity", str(tmp_path / "a.arpa"), str(tmp_path / "text"), *option) == (
+        assert geval("lm", "perplexity", arpa, text, *option) == (
             2, "", "geval: --window and --whole-texts are for gguf:FILE, hf:NAME and openai:URL#MODEL\n"
         )  # fmt: skip
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("size", [None, 5, 64])
-def test_figures_are_those_of_the_harness(size, tmp_path):
-    """lm_eval 0.4, by a GPT-2 whose tokenizer has a token that begins texts."""
-    from lm_eval.api.instance import Instance
-    from lm_eval.api.metrics import bits_per_byte, weighted_perplexity
-    from lm_eval.models.huggingface import HFLM
-    from test_language_models import TEXT, gpt2
-
-    from geval_py.modelling.language_models import Causal
-
-    gpt2(tmp_path, n_positions=64)
-    texts = [TEXT[:400], *TEXT[400:700].split("\n"), "a"]
-    harness = HFLM(str(tmp_path), device="cpu", max_length=size)
-    requests = [Instance("loglikelihood_rolling", {}, (text,), place) for place, text in enumerate(texts)]
-    nats = harness.loglikelihood_rolling(requests, disable_tqdm=True)
-    scores = score_passages(Causal(str(tmp_path)), texts, size)
-    assert scores[:, 0] * math.log(10) == pytest.approx(nats, rel=1e-6, abs=1e-4)
-    document = passages_shown(scores).document
-    of_bytes, of_words = (
-        [(log, count) for log, count in zip(nats, counts.tolist(), strict=True) if count]
-        for counts in (scores[:, 3], scores[:, 2])
-    )
-    assert document["word_perplexity"] == pytest.approx(weighted_perplexity(of_words), rel=1e-6)
-    assert document["byte_perplexity"] == pytest.approx(weighted_perplexity(of_bytes), rel=1e-6)
-    assert document["bits_per_byte"] == pytest.approx(bits_per_byte(of_bytes), rel=1e-6)

@@ -4,13 +4,15 @@ import json
 import math
 import sys
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 from letters_server import letters
+from raising import refused
 from servers import free_port, served
 
-from geval_py.errors import ModelError, UsageError
+from geval_py.errors import ModelError
 from geval_py.modelling import served_models
 from geval_py.modelling.served_models import Served
 from geval_py.modelling.word_search import WordSearch
@@ -18,11 +20,11 @@ from geval_py.modelling.word_search import WordSearch
 SERVER = Path(__file__).parent / "letters_server.py"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server():
-    """Start servers: a function of their options that returns an address."""
     with ExitStack() as stack:
 
+        @cache
         def start(*options):
             port = free_port()
             stack.enter_context(served([sys.executable, str(SERVER), str(port), *options], port))
@@ -45,10 +47,9 @@ def test_a_server_that_tells_all_tokens_gives_the_words_of_its_model(options, se
 
 @pytest.mark.slow
 def test_a_gap_takes_few_requests(server):
-    """Each level of the search is one list of prompts."""
     import httpx
 
-    address = server("--most", "100")
+    address = server()
     asked = address.partition("/v1")[0] + "/asked"
     model = Served(address)
     before = httpx.get(asked).json()
@@ -75,12 +76,6 @@ def test_surprisals_of_a_server_are_those_of_its_model(server):
 def test_faults_are_got_over(server, monkeypatch):
     monkeypatch.setattr(served_models, "MAX_WAIT", 0.01)
     assert words_of(Served(server("--drop", "5"), parallel=3)) == pytest.approx(words_of(letters()), rel=1e-9)
-
-
-@pytest.mark.slow
-def test_the_order_of_answers_does_not_matter(server):
-    address = server()
-    assert words_of(Served(address, parallel=1)) == words_of(Served(address, parallel=8))
 
 
 @pytest.mark.slow
@@ -113,23 +108,12 @@ def test_a_server_that_is_not_there(monkeypatch):
       for address in ("http://me:secret@host/v1#m", "https://host/v1?key=secret#m")),
 ])  # fmt: skip
 def test_an_address_that_cannot_be_used(address, message):
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         Served(address)
-    assert str(caught.value) == message
-
-
-@pytest.mark.slow
-def test_a_text_that_begins_with_the_gap(server):
-    """An empty prompt is a line end."""
-    assert words_of(Served(server()), left="") == words_of(Served(server()), left="\n")
-
-
-# Answers of a server, one after another
 
 
 @pytest.fixture
 def replies(monkeypatch):
-    """Let a server give these answers, the last one to all later requests; returns the requests that it gets."""
     import httpx
 
     plain, asked = httpx.Client, []

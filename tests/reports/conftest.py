@@ -14,33 +14,19 @@ GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 
 
 @pytest.fixture(scope="session")
-def make_gazette():
-    """Make the page on the outputs of gazette's dev-0."""
-
-    def make():
-        first, *others = evaluate_all(GAZETTE, "dev-0")
-        report = Report(first, others, options=["-t", "dev-0"])
-        return page(report, "Gazette").replace(f"{GAZETTE}/", "")
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def gazette(make_gazette):
+def gazette():
     """The page on the outputs of gazette's dev-0."""
-    return make_gazette()
+    first, *others = evaluate_all(GAZETTE, "dev-0")
+    return page(Report(first, others, options=["-t", "dev-0"]), "Gazette").replace(f"{GAZETTE}/", "")
 
 
 @pytest.fixture(scope="session")
 def sayings(tmp_path_factory):
-    """The folder of a challenge of translation."""
     return write(tmp_path_factory.mktemp("sayings") / "sayings")
 
 
 @pytest.fixture(scope="session")
 def made(sayings):
-    """Return what is on a page about outputs of that challenge, by a metric."""
-
     @functools.cache
     def make(metric, *names):
         first, *others = [evaluate(sayings, "dev-0", output=f"out-{name}.tsv", metric=metric) for name in names]
@@ -51,5 +37,4 @@ def made(sayings):
 
 @pytest.fixture(scope="session")
 def page_of(made):
-    """Return such a page."""
     return functools.cache(lambda metric, *names: page(made(metric, *names), "Sayings"))

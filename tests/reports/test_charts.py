@@ -2,21 +2,24 @@
 
 import math
 import re
+import struct
+import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from raising import refused
 
-from geval_py.errors import UsageError
+from geval_py import UsageError, compare, evaluate, evaluate_all, score
+from geval_py.errors import MissingPackageError
 from geval_py.explaining.calibration import Verdict
 from geval_py.reports.charts import (
     ACCENT,
     BAD,
     BarPart,
     ChartRow,
-    Scale,
     dots,
     figure,
-    histogram,
     log_ticks,
     percent,
     reliability,
@@ -27,6 +30,7 @@ from geval_py.reports.charts import (
     tick_text,
     unique_labels,
 )
+from geval_py.version import installs
 
 
 @pytest.mark.parametrize(("make", "low", "high", "expected"), [
@@ -66,16 +70,6 @@ def test_the_scale_of_values(values, wanted, ends, is_logarithmic):
     assert scale.logarithmic == is_logarithmic
 
 
-@pytest.mark.parametrize(("value", "logarithmic", "at"), [
-    (1.0, False, 200.0), (100.0, False, 0.0), (50.5, False, 100.0), (0.0, False, 200.0), (101.0, False, 0.0),
-    (10.0, True, 100.0), (3.0, True, 152.3), (0.5, True, 200.0),
-])  # fmt: skip
-def test_the_pixel_of_a_value(value, logarithmic, at):
-    """Outside: at the edge; of equal ends: in the middle."""
-    assert Scale(low=1.0, high=100.0, start=200.0, end=0.0, logarithmic=logarithmic).at(value) == at
-    assert Scale(low=value, high=value, start=0.0, end=50.0, logarithmic=logarithmic).at(value or 1.0) == 25.0
-
-
 WRITTEN = {  # a figure has three digits: rounding up to 100 adds no fourth; a percentage has two
     figure: {
         0.0: "0", -0.5: "−0.500", 99.94: "99.9", 99.96: "100", -99.96: "−100", 100.4: "100", 9_999_999.0: "9,999,999",
@@ -106,7 +100,6 @@ def test_a_point_at_the_edge_of_the_band_is_inside(y, is_good):
 
 
 def circles(chart):
-    """The circles of a chart: their attributes, and what they say."""
     found = re.findall(r"<circle ([^>]*)><title>(.*?)</title></circle>", chart.element("chart"))
     return [dict(re.findall(r'([\w-]+)="([^"]*)"', attributes)) | {"said": said} for attributes, said in found]
 
@@ -124,7 +117,6 @@ def test_what_is_infinite_is_not_drawn(row, colour, has_interval):
 
 
 def test_a_mark_lies_at_its_value():
-    """Ticks and marks use one scale: the middle of the interval from 10 to 1,000 is 100."""
     rows = [
         ChartRow(label="a", value=value, low=10.0, high=1000.0, note="x", lines=30) for value in (10.0, 100.0, 1000.0)
     ]
@@ -138,31 +130,6 @@ def test_a_mark_lies_at_its_value():
         re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"[^>]* stroke-opacity', chart.svg)
         == [(f"{left:g}", f"{right:g}")] * 3
     )
-
-
-@pytest.mark.parametrize(
-    ("share", "last"), [(0.0, 1.0), (0.2, 0.2), (0.21, 0.3), (1.0, 1.0), (0.004, 0.004), (0.0041, 0.006)]
-)
-def test_the_highest_bar_is_below_the_last_tick(share, last):
-    blocks = [BarPart(start=0.0, end=1.0, share=share, name="a", colour="#123456", said="bar")]
-    chart = histogram(blocks, [])
-    height = float(re.search(r'<rect [^>]*height="([\d.]+)"[^>]*>', chart.svg)[1])
-    assert height == pytest.approx(190 * share / last, abs=0.11)
-
-
-def test_blocks_of_a_bin_stand_on_each_other():
-    blocks = [BarPart(start=0.0, end=1.0, share=share, said="bar") for share in (0.125, 0.25, 0.25)]
-    rects = re.findall(
-        r'<rect [^>]* y="([\d.]+)" width="[\d.]+" height="([\d.]+)"[^>]*><title>', histogram(blocks, []).svg
-    )
-    (low, _), (middle, height), (high, highest) = [(float(y), float(size)) for y, size in rects]
-    assert (middle + height, high + highest) == pytest.approx((low, middle))
-    assert histogram(blocks, []).height == 269  # without names there is no legend
-
-
-def test_the_diagonal_ends_where_the_shorter_axis_does():
-    bins = [Verdict(claimed=0.2, observed=0.6, low=0.1, high=0.7, n=9)]
-    assert 'd="M46 224L386 157.3"' in reliability(bins, x_title="x", y_title="y").svg
 
 
 def test_all_stays_inside_of_a_chart():
@@ -191,20 +158,6 @@ def test_a_chart_is_saved_and_shown(tmp_path):
         chart.save(tmp_path / "none" / "chart.svg")
 
 
-def test_many_points_are_merged_and_the_best_are_steps():
-    points = [(float(n), float(n % 997)) for n in range(20_000)]
-    chart = scatter(points, x_title="x", y_title="y", best=[(0.0, 900.0), (10_000.0, 500.0)])
-    assert 500 <= chart.svg.count("h0") <= 1502
-    assert re.search(r'd="M[\d.]+ [\d.]+H[\d.]+V[\d.]+H388"', chart.svg)
-
-
-def test_colours_follow_the_page_or_are_the_files_own():
-    chart = dots([ChartRow(label='="var(--ink)"', value=1.0)], title="x")
-    assert 'fill="var(--accent)"' in chart.element("x")
-    assert 'fill="var(--' not in chart.svg
-    assert 'fill="#1c5fb0"' in chart.svg
-
-
 def test_labels_of_a_sweep_are_whole_or_distinct():
     rates = ("0.1", "0.01", "0.001", "1e-4")
     names = [f"{model},lr={lr},seed={n}" for model in ("ela", "ola") for lr in rates for n in range(1, 6)]
@@ -214,3 +167,73 @@ def test_labels_of_a_sweep_are_whole_or_distinct():
     assert unique_labels(["same", "same"]) == ["same", "same 2"]
     chart = dots([ChartRow(label=name, value=1.0) for name in names], title="x")
     assert ">ela,lr=0.001,seed=2<" in "".join(chart.parts)
+
+
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
+
+
+@pytest.fixture(scope="module")
+def bigram():
+    return evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv")
+
+
+def culprits():
+    words = ["bad", "good"] * 100
+    lines = [f"{word}:{0.1 if word == 'bad' else 0.8} :0.1" for word in words]
+    return score(lines, words, metric="PerplexityHashed").chart("culprits")
+
+
+def comparison():
+    return compare(evaluate_all(GAZETTE, "dev-0")).chart()
+
+
+OTHERS = {"culprits": culprits, "comparison": comparison}
+
+
+@pytest.mark.parametrize("name", ["spread", "costs", "length", "frequency", "Year", *OTHERS])
+def test_charts_of_results_have_colours_of_their_own_and_words(bigram, name):
+    chart = OTHERS[name]() if name in OTHERS else bigram.chart(name)
+    assert "var(--" not in chart.svg
+    assert "PerplexityHashed" not in chart.svg
+    assert "</title>" in chart.svg
+
+
+@pytest.mark.filterwarnings("ignore:.*infinite", "ignore:.*no guess at all would be better")
+def test_a_comparison_without_a_finite_line():
+    outputs = [score(["a:1 :0"] * 9, ["b"] * 9, metric="PerplexityHashed", name=name) for name in ("one", "two")]
+    with refused("there is no difference to draw: no line is finite in all outputs"):
+        compare(outputs).chart()
+
+
+def test_a_chart_that_is_not_there(bigram):
+    with refused(
+        "there is no chart 'FileId' of perplexity\n"
+        "  charts: spread, costs, length, frequency, culprits, Year, LeftContext, RightContext"
+    ):
+        bigram.chart("FileId")
+    for metric in ("PerplexityHashed", "Accuracy"):  # without a train, and without losses of words
+        with pytest.raises(UsageError, match=r"^there is no chart 'frequency' of "):
+            score([":1"] * 10, ["a"] * 10, metric=metric).chart("frequency")
+
+
+MAGIC = {"c.svg": b"<svg xmlns=", "c.PNG": b"\x89PNG\r\n\x1a\n", "c.pdf": b"%PDF-1."}
+
+
+def test_the_ending_decides_what_a_chart_is_saved_as(bigram, tmp_path, monkeypatch):
+    chart = bigram.chart()
+    for name, magic in MAGIC.items():
+        chart.save(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(magic)
+    assert struct.unpack(">II", (tmp_path / "c.PNG").read_bytes()[16:24]) == (3 * chart.width, 3 * chart.height)
+    monkeypatch.chdir(tmp_path)
+    for name in ("d.gif", "d", "d.svg.gz"):
+        with refused(f"Cannot write `{name}`: charts are saved as .svg, .png or .pdf"):
+            chart.save(name)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    for name in ("d.png", "d.pdf"):
+        with refused(
+            f"charts are saved as PNG and PDF by vl-convert, of the extra charts: {installs('charts')}",
+            MissingPackageError,
+        ):
+            chart.save(name)
+    assert {path.name for path in tmp_path.iterdir()} == {*MAGIC}

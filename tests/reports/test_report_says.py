@@ -46,7 +46,6 @@ class _Words(HTMLParser):
 
 
 def said(text):
-    """What a page says, as lines."""
     parser = _Words()
     parser.feed(text)
     lines = (line.rstrip().removeprefix(" | ") for line in "".join(parser.words).split("\n"))
@@ -66,10 +65,3 @@ def test_on_the_gazette(gazette):
 def test_on_translations(page_of, metric):
     text = without_version(said(page_of(metric, "middling", "good", "bad")))
     assert text == (EXPECTED / f"translations-{metric}.txt").read_text()
-
-
-@pytest.mark.slow
-def test_no_line_is_won_by_a_corpus_level_metric(page_of):
-    text = said(page_of("NMI", "middling", "good", "bad"))
-    assert "The minimum detectable difference is " in text
-    assert "it wins" not in text

@@ -1,17 +1,16 @@
 """Two files side by side, in blocks: what a block holds, the order of errors, and the threads that work."""
 
 import gzip
-import threading
-import time
+import os
 import weakref
 from functools import partial
 
 import pytest
 
-from geval_py.errors import CorruptFileError, EmptyFileError, GevalError, LineCountError, MalformedLineError
+from geval_py.errors import CorruptFileError, GevalError, LineCountError, MalformedLineError
 from geval_py.reading.lines import LineReader
 from geval_py.scoring import blocks
-from geval_py.scoring.blocks import in_order, map_blocks
+from geval_py.scoring.blocks import map_blocks
 from geval_py.scoring.evaluate import column_of, find_metric, score_block
 
 HASHED = column_of(find_metric("LogLossHashed"), frozenset())
@@ -20,7 +19,6 @@ EACH_NUMBER_OF_THREADS = pytest.mark.parametrize("threads", [1, 2, 5])
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    """Blocks of a line or two."""
     monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", 6)
     monkeypatch.setattr("geval_py.reading.lines.READ_AHEAD_BYTES", 6)
     monkeypatch.setattr(blocks, "RANGE_BYTES", 6)
@@ -28,7 +26,6 @@ def small_blocks(monkeypatch):
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Write and open two files; gives their readers."""
     monkeypatch.chdir(tmp_path)
     opened = []
 
@@ -49,27 +46,6 @@ def mapped(readers, work, threads, **how):
     return map_blocks(output, expected, work, threads=threads, **how)
 
 
-BLOCKS = {
-    "no expected file": (b":1\n:1\na:1\n:1", None, [(1, 2, b":1\n:1\n", b"0\n0\n", 0), (3, 2, b"a:1\n:1\n", b"0\n0\n", 0)]),
-    "as many": (b":1\n:1\na:1\n", b"x\ny\nz\n", [(1, 2, b":1\n:1\n", b"x\ny\n", 2), (3, 1, b"a:1\n", b"z\n", 1)]),
-    "fewer expected": (b":1\n:1\na:1\n", b"x", [(1, 2, b":1\n:1\n", b"x\n0\n", 1), (3, 1, b"a:1\n", b"0\n", 0)]),
-    "more expected": (b":1\n", b"x\ny\nz\n", [(1, 1, b":1\n", b"x\n", 1)]),
-    "no output": (b"", b"x\n", []),
-    "nothing": (b"", b"", []),
-}  # fmt: skip
-
-
-@EACH_NUMBER_OF_THREADS
-@pytest.mark.parametrize(("output", "expected", "blocks"), BLOCKS.values(), ids=BLOCKS)
-def test_blocks(output, expected, blocks, threads, files):
-    """Expected lines that are not there have stand-ins."""
-
-    def copy(block):
-        return block.first_line, block.lines, bytes(block.outputs), block.expected, block.known
-
-    assert [copied for _, copied in mapped(files(output, expected), copy, threads)] == blocks
-
-
 MATCHED = {
     "as many": (b":1\n:1\na:1\n", b"x\ny\nz\n", [(1, 2), (3, 1)], None),
     "one line too many": (b":1\n:1\na:1\n", b"x\ny\n", [(1, 2), (3, 1)], "Too many lines in the output file: `out.tsv` has 3, `expected.tsv` has 2"),
@@ -81,7 +57,6 @@ MATCHED = {
 
 
 def read_until_error(readers, threads, **how):
-    """Each block's first line and lines, and the error that came after them."""
     found = []
     try:
         for block, _ in mapped(readers, bool, threads, **how):
@@ -126,7 +101,6 @@ def test_an_error_of_reading_comes_after_the_blocks_before_it(threads, files):
 
 @EACH_NUMBER_OF_THREADS
 def test_few_blocks_are_in_memory(threads, files):
-    """Memory does not grow with the file."""
     blocks = []
     for block, _ in mapped(files(b":1\n" * 500), bool, threads):
         blocks.append(weakref.ref(block.outputs))
@@ -134,53 +108,7 @@ def test_few_blocks_are_in_memory(threads, files):
         assert sum(one() is not None for one in blocks) <= 2 * (threads + 2)  # those that are read, and worked on
 
 
-@pytest.mark.parametrize(("threads", "is_here"), [(1, True), (2, False)])
-def test_the_work_is_done_in_threads(threads, is_here, files):
-    """One thread that works beside the one that reads does not help where nothing is to be unpacked."""
-    seen = {thread for _, thread in mapped(files(b":1\n" * 500), lambda _: threading.get_ident(), threads)}
-    assert (threading.get_ident() in seen) == is_here
-    assert not is_here or len(seen) == 1
-
-
-@pytest.mark.parametrize(("lines", "most"), [(4, 2), (7, 3), (500, 8)])
-def test_a_small_file_has_no_more_threads_than_ranges(lines, most, files):
-    """A range is a megabyte; here 6 bytes, two lines."""
-    before, counts = threading.active_count(), []
-
-    def work(_):
-        time.sleep(0.005)
-        counts.append(threading.active_count() - before)
-
-    list(mapped(files(b":1\n" * lines), work, 8))
-    assert 1 <= max(counts) <= most
-
-
-def test_progress(files):
-    said = []
-    blocks = mapped(files(b":1\n" * 5), bool, 1, progress=lambda *sizes: said.append(sizes))
-    assert len(list(blocks)) == len(said) == 3
-    assert said[-1] == (15, 15)
-
-
-def test_an_error_of_who_takes_the_blocks_ends_the_work(files):
-    def take(blocks):
-        for _ in blocks:
-            raise EmptyFileError(what="output")
-
-    before = threading.active_count()
-    with pytest.raises(EmptyFileError):
-        take(mapped(files(b":1\n" * 500), bool, 3))
-    assert threading.active_count() == before
-
-
-@pytest.mark.parametrize("ahead", [0, 1, 3])
-@pytest.mark.parametrize("good", [0, 1, 2, 9])
-def test_an_error_in_the_making_comes_after_what_was_made(good, ahead):
-    def items():
-        yield from range(good)
-        raise EmptyFileError(what="output")
-
-    results = []
-    with pytest.raises(EmptyFileError):
-        results.extend(in_order(lambda item: lambda: str(item), items(), ahead=ahead))
-    assert results == [(n, str(n)) for n in range(good)]
+def test_available_cores(monkeypatch):
+    assert blocks.available_cores() >= 1
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert blocks.available_cores() == os.cpu_count()

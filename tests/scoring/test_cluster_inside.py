@@ -1,21 +1,28 @@
-"""A cluster inside of this process scores as one thread: the quick sibling of the trials in test_cluster.py."""
+"""A cluster scores as one thread, and says what is wrong; most tests take one whose workers are threads."""
 
+import gzip
 import os
+import sys
 import warnings
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from dask_clusters import cut, started
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
+from raising import refused
 from random_outputs import differences, files, long_files, result, split_of, write
 
-from geval_py import MalformedLineError, evaluate, score_file
-from geval_py.errors import UnreadableFileError
+from geval_py import MalformedLineError, UsageError, __version__, evaluate, score_file
+from geval_py.errors import ClusterError, UnreadableFileError
 from geval_py.reading.config import Task
 from geval_py.scoring import cluster as clusters
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.version import installs
 
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 METRICS = ("LogLossHashed1", "LikelihoodHashed:l")  # of few buckets: the seeds count
 
 pytestmark = pytest.mark.filterwarnings("default")  # Dask's warnings are its own
@@ -35,10 +42,11 @@ def cluster():
         yield client
 
 
-@settings(deadline=None, derandomize=True, max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    deadline=None, derandomize=True, max_examples=examples(20, most=10), suppress_health_check=[HealthCheck.too_slow]
+)
 @given(output=st.one_of(files, long_files), difference=differences, ranges=st.integers(1, 20))
 def test_scores_as_one_thread(output, difference, ranges, cluster, tmp_path_factory):
-    """The same signature, losses and texts, to the last bit, or the same error."""
     folder = tmp_path_factory.mktemp("cluster")  # after an error workers may still be reading the one before
     split = write(folder, output, difference)
     want = result(split, METRICS, threads=1)
@@ -113,22 +121,79 @@ def test_scores_a_file_that_is_named_from_another_folder(cluster, tmp_path, monk
 
 
 UNREADABLE = {
-    "out.tsv.gz": "unpack it",
-    "out.jsonl": "write it to a file of lines (geval convert)",
+    "out.tsv.gz": (gzip.compress(b"a:1\n"), "unpack it"),
+    "out.jsonl": (
+        b'{"words": ["a", ""], "probabilities": [0.5, 0.5]}\n',
+        "write it to a file of lines (geval convert)",
+    ),
 }
 
 
-@pytest.mark.parametrize(("name", "advice"), UNREADABLE.items())
-def test_rejects_what_is_no_plain_file_of_lines(name, advice, cluster, tmp_path):
-    import gzip
-
-    from geval_py.errors import UsageError
-
-    rows = b'{"words": ["a", ""], "probabilities": [0.5, 0.5]}\n' if name.endswith("l") else gzip.compress(b"a:1\n")
-    (tmp_path / name).write_bytes(rows)
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_rejects_what_is_no_plain_file_of_lines(name, cluster, tmp_path):
+    data, advice = UNREADABLE[name]
+    (tmp_path / name).write_bytes(data)
     (tmp_path / "expected.tsv").write_bytes(b"a\n")
     message = f"the workers of a cluster cannot read `{tmp_path}/{name}`: {advice}"
     assert result(split_of(tmp_path, name), METRICS, cluster=cluster) == (UsageError, message, None)
+
+
+def test_rejects_metrics_that_select_lines(cluster):
+    message = (
+        "a cluster scores all lines, and sees no input: leave out metrics whose flags (f, p) select some, or that look "
+        "at the input (CharMatch)"
+    )
+    with refused(message):
+        evaluate(GAZETTE, "dev-0", output="bigram", metric="LogLossHashed:f<exp:the>", cluster=cluster)
+
+
+def test_names_the_metric_that_failed(cluster):
+    with pytest.raises(MalformedLineError) as caught:
+        evaluate(GAZETTE, "dev-0", output="bigram", metric=["LogLossHashed", "RMSE"], cluster=cluster)
+    assert (caught.value.metrics, caught.value.line) == (("RMSE",), 1)
+
+
+def test_rejects_workers_of_another_version(cluster, monkeypatch):
+    monkeypatch.setattr(clusters, "__version__", "9.9")
+    address = min(cluster.nthreads())
+    scheduler = cluster.scheduler.address
+    with refused(
+        f"The cluster at `{scheduler}`: the worker {address} has geval-py {__version__}, this is 9.9", ClusterError
+    ):
+        clusters.worker_threads(cluster)
+
+
+def test_rejects_a_worker_without_geval_py():
+    """It is asked by a function of Python's own."""
+
+    class Client:
+        scheduler = SimpleNamespace(address="tcp://me:secret@10.0.0.1:8786")
+
+        def wait_for_workers(self, *_, **__):
+            pass
+
+        def run(self, *_, **__):
+            return {"tcp://10.0.0.2:1": ModuleNotFoundError("No module named 'geval_py'")}
+
+    message = (
+        "The cluster at `tcp://10.0.0.1:8786`: the worker tcp://10.0.0.2:1 has no geval-py "
+        f"(No module named 'geval_py'), this is {__version__}"
+    )
+    with refused(message, ClusterError):
+        clusters.worker_threads(Client())
+
+
+def test_says_that_nobody_answers_that_an_address_is_wrong_or_dask_missing(geval, monkeypatch):
+    monkeypatch.setattr(clusters, "SECONDS_TO_ANSWER", 1)
+    words = ["--out-directory", str(GAZETTE), "-t", "dev-0", "-o", "bigram", "--cluster"]
+    message = "geval: The cluster at `tcp://127.0.0.1:9`: nobody answers for 1 seconds\n"
+    assert geval(*words, "tcp://127.0.0.1:9") == (1, "", message)
+    status, out, err = geval(*words, "nonsense://127.0.0.1:9")
+    assert (status, out) == (2, "")
+    assert err.startswith("geval: `nonsense://127.0.0.1:9` is no address of a cluster: unknown address scheme")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    message = f"geval: a cluster needs distributed, of the extra cluster: {installs('cluster')}\n"
+    assert geval(*words, "tcp://host:8786") == (2, "", message)
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +204,10 @@ def elsewhere(without_last_words):
         yield client
 
 
-@pytest.mark.parametrize("answers", ["expected.tsv", "expected.jsonl"])
-@pytest.mark.parametrize("challenge", [".", "../{}", "absolute"])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("challenge", "answers"), [(".", "expected.jsonl"), ("../{}", "expected.tsv"), ("absolute", "expected.tsv")]
+)
 def test_workers_in_another_folder(challenge, answers, elsewhere, tmp_path, monkeypatch):
     """With relative paths, answers with ids, and an error that names the file as the user did."""
     monkeypatch.chdir(tmp_path)

@@ -1,19 +1,21 @@
 """Scoring an output: what is read, what comes out, and what is refused."""
 
-import hashlib
+import copy
 import math
+import pickle
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 import pytest
+from raising import refused
 
 import geval_py
-from geval_py import Challenge, UsageError, evaluate, evaluate_all
+from geval_py import Challenge, evaluate, evaluate_all
 from geval_py.version import build_version
 
 
 @pytest.fixture
 def challenge(tmp_path):
-    """A challenge of three items whose losses are known: ln 2, ln 4 and ln 2."""
     (tmp_path / "config.txt").write_text("--metric Perplexity --metric LogLoss --in-header in-header.tsv\n")
     (tmp_path / "in-header.tsv").write_text("Left\toutput\n")
     for name in ("train", "dev-0"):
@@ -43,7 +45,6 @@ def test_a_test_set_is_named_by_a_text_or_a_path(test, challenge):
 
 
 def test_intervals_by_documents(challenge):
-    """By a column's name or number, or by a value a line: the same interval, of each metric."""
     (challenge / "in-header.tsv").write_text("FileId\tText\n")
     (challenge / "dev-0/in.tsv").write_text("x\tu\nx\tv\ny\tw\n")
     result = evaluate(challenge, "dev-0")
@@ -53,14 +54,12 @@ def test_intervals_by_documents(challenge):
         assert others == [by_name] * 3
         assert score.interval(documents=False).documents is None
     assert result.interval(documents="FileId") == result.scores[0].interval(documents="FileId")
-    with pytest.raises(UsageError) as caught:
+    with refused("Unknown column `File'\n  did you mean FileId? the columns are FileId, Text"):
         result.scores[0].interval(documents="File")
-    assert str(caught.value) == "Unknown column `File'\n  did you mean FileId? the columns are FileId, Text"
 
 
 @pytest.mark.parametrize(("config", "shown"), [("", "1.0397207708399179"), ("--precision 3", "1.040")])
 def test_latex_has_the_precision_of_config_txt(config, shown, challenge):
-    """Also where the answers are JSON lines."""
     rows = {"out": ['{"id": 2, "words": ["b", ""], "probabilities": [0.25, 0.75]}', '{"id": 1, "words": ["a", ""], "probabilities": [0.5, 0.5]}'],
             "expected": ['{"id": 1, "answer": "a"}', '{"id": 2, "answer": "b"}']}  # fmt: skip
     (challenge / "config.txt").write_text(f"--metric LogLoss {config}\n")
@@ -83,64 +82,37 @@ def test_the_table_of_lines(challenge):
     assert list(frame["score"]) == pytest.approx([2, 4, 2])
 
 
-def test_an_input_with_another_number_of_lines(challenge):
-    (challenge / "dev-0/in.tsv").write_text("x\n")
-    with pytest.raises(geval_py.errors.LineCountError) as caught:
-        evaluate(challenge, "dev-0").to_frame()
-    path = challenge / "dev-0"
-    assert str(caught.value) == (
-        f"Too few lines in the input file: `{path}/in.tsv` has 1, `{path}/expected.tsv` has 3"
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "lines"),
-    [
-        ({}, [1, 2, 3]),
-        ({"sort": "worst"}, [2, 1, 3]),
-        ({"sort": "best"}, [1, 3, 2]),
-        ({"filter": "exp:b"}, [2]),
-        ({"filter": ["out:0.5"]}, [1, 3]),
-        ({"filter": ["out:0.5", "in<Left>:x3"]}, [3]),
-        ({"filter": "in<2>:y"}, [1]),
-        ({"filter": ()}, [1, 2, 3]),
-        ({"filter": "out:a", "sort": "worst"}, [2, 1]),
-        ({"filter": "in<Left>:=#2", "numerical_features": True}, [2, 3]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("arguments", "lines"), [
+    ({}, [1, 2, 3]),
+    ({"sort": "worst"}, [2, 1, 3]),
+    ({"sort": "best"}, [1, 3, 2]),
+    ({"filter": "exp:b"}, [2]),
+    ({"filter": ["out:0.5"]}, [1, 3]),
+    ({"filter": ["out:0.5", "in<Left>:x3"]}, [3]),
+    ({"filter": "in<2>:y"}, [1]),
+    ({"filter": ()}, [1, 2, 3]),
+    ({"filter": "out:a", "sort": "worst"}, [2, 1]),
+    ({"filter": "in<Left>:=#2", "numerical_features": True}, [2, 3]),
+], ids=str)  # fmt: skip
 def test_lines(arguments, lines, challenge):
-    """The worst or the best lines first, stable, or only those with some features."""
     frame = evaluate(challenge, "dev-0").lines(**arguments)
     assert list(frame["line"]) == lines
     assert list(frame.index) == [line - 1 for line in lines]
     assert list(frame.columns) == list(evaluate(challenge, "dev-0").to_frame().columns)
 
 
-def test_the_worst_lines_where_higher_is_better(challenge):
-    result = evaluate(challenge, "dev-0", metric="Likelihood")
-    assert list(result.lines(sort="worst")["score"]) == [0.25, 0.5, 0.5]
-    assert list(result.lines(sort="best")["line"]) == [1, 3, 2]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"filter": "exp:B"}, "No item has the feature `exp:B'\n  did you mean exp:b?"),
-        ({"filter": "in<left>:x"}, "Unknown column `left' in the feature `in<left>:x'\n"
-         "  did you mean in<Left>? the columns are Left, output"),
-        ({"sort": "loss"}, "lines are sorted by the worst or the best first, not by 'loss'"),
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"filter": "exp:B"}, "No item has the feature `exp:B'\n  did you mean exp:b?"),
+    ({"filter": "in<left>:x"}, "Unknown column `left' in the feature `in<left>:x'\n"
+     "  did you mean in<Left>? the columns are Left, output"),
+    ({"sort": "loss"}, "lines are sorted by the worst or the best first, not by 'loss'"),
+], ids=str)  # fmt: skip
 def test_lines_that_cannot_be_chosen(arguments, message, challenge):
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         evaluate(challenge, "dev-0").lines(**arguments)
-    assert str(caught.value) == message
 
 
 def test_worst_features(challenge):
-    """By rising p; ``count`` lines have a feature, ``score`` is their mean."""
     frame = evaluate(challenge, "dev-0").worst_features()
     assert list(frame.columns) == [
         "feature", "count", "score", "p", "q", "perplexity", "gain", "gain_low", "gain_high",
@@ -150,30 +122,6 @@ def test_worst_features(challenge):
     assert (row["count"], row["score"]) == (2, pytest.approx(3))
     assert frame["p"].is_monotonic_increasing
     assert not frame["p"].isna().any()
-
-
-def test_the_features_of_the_best_lines(challenge):
-    frame = evaluate(challenge, "dev-0").worst_features(best=True)
-    assert frame["feature"].iloc[0] == "out:0.5"
-    assert set(frame["feature"]) == set(evaluate(challenge, "dev-0").worst_features()["feature"])
-    higher = evaluate(challenge, "dev-0", metric="Likelihood")
-    assert higher.worst_features()["feature"].iloc[0] == "exp:b"
-    assert higher.worst_features(best=True)["feature"].iloc[0] == "out:0.5"
-
-
-def test_the_options_of_worst_features(challenge):
-    """The other arguments are those of the command line."""
-    result = evaluate(challenge, "dev-0")
-
-    def names(**arguments):
-        return set(result.worst_features(**arguments)["feature"])
-
-    plain = names()
-    assert "out:a++0.5" in names(bigrams=True) - plain
-    assert "in<Left>:SHAPE:a9" in names(word_shapes=True) - plain
-    assert names(numerical_features=True) - plain == {"out:=#+", "in<Left>:=#+"}
-    assert names(min_frequency=2) == set()
-    assert names(cartesian=True, min_cartesian_frequency=4) == plain
 
 
 def test_what_goes_with_being_worse_than_another(challenge):
@@ -188,7 +136,6 @@ def test_what_goes_with_being_worse_than_another(challenge):
 
 
 def test_differences_of_infinite_scores(challenge):
-    """NaN where both are infinite."""
     (challenge / "dev-0/out.tsv").write_text("b:1\nb:1\nb:1\n")
     (challenge / "dev-0/other").write_text("b:1\nc:1\nc:1\n")
     with pytest.warns(UserWarning, match="the loss of 2 of 3 lines is infinite"):
@@ -204,11 +151,11 @@ def test_differences_to_an_output_of_other_lines(challenge):
     for name in ("in.tsv", "expected.tsv", "out.tsv"):
         (challenge / "dev-1" / name).write_text((challenge / "dev-0" / name).read_text() * 2)
     result, other = evaluate(challenge, "dev-0"), evaluate(challenge, "dev-1")
-    with pytest.raises(geval_py.errors.LineCountError) as caught:
+    with refused(
+        f"Too many lines in the output file: `{challenge}/dev-1/out.tsv` has 6, `{challenge}/dev-0/out.tsv` has 3",
+        geval_py.errors.LineCountError,
+    ):
         result.score_differences(other)
-    assert str(caught.value) == (
-        f"Too many lines in the output file: `{challenge}/dev-1/out.tsv` has 6, `{challenge}/dev-0/out.tsv` has 3"
-    )
     with pytest.raises(geval_py.UsageError) as caught:
         result.score_differences(evaluate(challenge, "dev-0", metric="Perplexity:f<exp:a>"))
     path = f"`{challenge}/dev-0/out.tsv`"
@@ -217,43 +164,96 @@ def test_differences_to_an_output_of_other_lines(challenge):
     )
 
 
-def test_signature(challenge):
-    result = evaluate(challenge, "dev-0")
-    sha = {
-        name: hashlib.sha256((challenge / f"dev-0/{name}.tsv").read_bytes()).hexdigest()
-        for name in ("expected", "out")
-    }
-    vocabulary = hashlib.sha256(b"a\nb\nc\nd").hexdigest()
-    assert str(result.signature) == (
-        f"metric:Perplexity,LogLoss|bits:-,-|lines:3|expected:{sha['expected']}|output:{sha['out']}"
-        f"|version:{build_version()}|vocabulary:{vocabulary}"
-    )
-
-
-def test_to_dict(challenge):
-    result = evaluate(challenge, "dev-0", metric="LikelihoodHashed8")
-    assert result.to_dict() == {
-        "file": "out.tsv",
-        "parameters": {},
-        "lines": 3,
-        "out_of_vocabulary": 0,
-        "signature": str(result.signature),
-        "metrics": [
-            {
-                "name": "LikelihoodHashed8",
-                "value": result.score,
-                "unit": "probability",
-                "direction": "higher",
-                "infinite_losses": 0,
-            }
-        ],
-    }
-
-
 def test_several_outputs_need_a_choice(challenge):
     (challenge / "dev-0/out-x=1.tsv").write_text(":1\n:1\n:1\n")
-    with pytest.raises(geval_py.UsageError) as caught:
+    with refused("there are several outputs (out-x=1.tsv, out.tsv): choose one with output=…"):
         evaluate(challenge, "dev-0")
-    assert str(caught.value) == "there are several outputs (out-x=1.tsv, out.tsv): choose one with output=…"
     chosen = evaluate(Challenge.open(challenge), "dev-0", output="out-x=1.tsv")
     assert chosen.output.parameters == {"x": "1"}
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed --metric LogLossHashed8\n")
+    (tmp_path / "dev-0/in.tsv").write_text("x\ny\nz\n")
+    (tmp_path / "dev-0/expected.tsv").write_text("a\nb\nc\n")
+    (tmp_path / "dev-0/out-one.tsv").write_text("a:1\nb:1\nc:1\n")
+    (tmp_path / "dev-0/out-copy.tsv").write_text("a:1\nb:1\nc:1\n")
+    (tmp_path / "dev-0/out-two.tsv").write_text("a:1\nb:1\n:1\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("metrics", "text"), [
+    ((), "PerplexityHashed  1.0\nLogLossHashed8    0.0"),
+    ("LikelihoodHashed", "LikelihoodHashed  1.0"),
+    ("LogLossHashed:N<a\tb>", r"a\tb  0.0"),
+], ids=["two metrics", "one metric", "a hostile name"])  # fmt: skip
+def test_printed_it_is_a_line_a_score(metrics, text, outputs):
+    assert str(evaluate(outputs, "dev-0", output="one", metric=metrics)) == text
+
+
+def test_equal_scores_have_equal_signatures(outputs):
+    one, two, copied = (evaluate(outputs, "dev-0", output=name).signature for name in ("one", "two", "copy"))
+    assert one == evaluate(outputs, "dev-0", output="one").signature
+    assert one == copied  # the same lines under another name
+    assert one not in (two, evaluate(outputs, "dev-0", output="one", metric="LogLossHashed8").signature)
+
+
+@pytest.mark.filterwarnings("ignore:3 of 3 expected words are not", "ignore:.*the loss of 1 of 3 lines is infinite")
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+@pytest.mark.parametrize(
+    "metrics", ["PerplexityHashed", "LogLoss:l", "Accuracy:f<in<1>:x>", "MacroAvg/Likelihood:s<^.*><1>"]
+)
+def test_a_copy_does_the_same(copied, metrics, outputs):
+    result = evaluate(outputs, "dev-0", output="two", metric=metrics)
+    other = copied(result)
+    assert other.signature == result.signature
+    assert other.notes == result.notes
+    assert str(other) == str(result)
+    assert other.to_frame().equals(result.to_frame())
+    assert [score.to_dict() for score in other.scores] == [score.to_dict() for score in result.scores]
+
+
+@pytest.mark.parametrize(
+    ("other", "shown"),
+    [("out-two.tsv", "'out-two.tsv'"), (PurePosixPath("out-two.tsv"), "PurePosixPath('out-two.tsv')"), ([], "[]")],
+)
+def test_only_an_evaluation_is_compared(other, shown, outputs):
+    result = evaluate(outputs, "dev-0", output="one")
+    with refused(f"an evaluation is wanted, as evaluate(…) gives it, not {shown}"):
+        result.worst_features(other=other)
+
+
+def digest(text):
+    return sha256(text.encode()).hexdigest()
+
+
+def test_what_is_printed(tmp_path):
+    """The parts in their order, of all metrics; a part that no score depends on is left out."""
+    files = {"in.tsv": "x\ty\nz\ty\n", "expected.tsv": "a\nb\n", "out.tsv": "a:0.5 :0.5\nb:0.5 :0.5\n"}
+    (tmp_path / "test-A").mkdir()
+    (tmp_path / "config.txt").write_text("--metric LogLoss --in-header header.tsv\n")
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "expected.tsv").write_text("a\nb\n")
+    (tmp_path / "header.tsv").write_text("Left\tRight\n")
+    for name, text in files.items():
+        (tmp_path / "test-A" / name).write_text(text)
+    hashed = evaluate(tmp_path, "test-A", metric=["PerplexityHashed", "LogLossHashed8:l"])
+    answers, output = digest(files["expected.tsv"]), digest(files["out.tsv"])
+    first = f"bits:10,8|lines:2|expected:{answers}|output:{output}|version:{build_version()}"
+    assert str(hashed.signature) == f"metric:PerplexityHashed,LogLossHashed8:l|{first}"
+    metrics = ["LogLossHashed", "LogLoss", "LogLoss:f<in[Left]:x>", "BLEU", "SacreBLEU"]
+    with pytest.warns(UserWarning, match="does not change SacreBLEU"):
+        every = evaluate(tmp_path, "test-A", metric=metrics, tokenizer="13a")
+    keys = "metric bits lines expected output input header version vocabulary tokenizer library"
+    assert [part.partition(":")[0] for part in str(every.signature).split("|")] == keys.split()
+    parts = every.signature.parts
+    assert parts["bits"] == "10,-,-,-,-"
+    assert (parts["input"], parts["header"]) == (digest(files["in.tsv"]), digest("Left\tRight"))
+    assert (parts["vocabulary"], parts["tokenizer"]) == (digest("a\nb"), "13a")
+    assert "|" not in parts["library"]

@@ -1,22 +1,15 @@
 """The metrics of tasks near word gaps: what scikit-learn and SciPy answer, tables by hand, and the edges."""
 
 import math
-import random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
-from scipy.stats import entropy, spearmanr
-from scorers import block, error, score, statistics_of
-from sklearn.metrics import (
-    accuracy_score,
-    brier_score_loss,
-    label_ranking_average_precision_score,
-    log_loss,
-    top_k_accuracy_score,
-)
+from raising import refused
+from scipy.stats import entropy
+from scorers import block, error, statistics_of
 
 import geval_py
 from geval_py.errors import MalformedLineError
@@ -35,11 +28,7 @@ def lines_of(name, *of, **beside):
     return list(find_metric(name).line_scores(statistics_of(name, *of, **beside)))
 
 
-# The table
-
-
 def perfect(metric):
-    """Lines of three items: outputs that are as good as can be, answers and inputs."""
     if metric.answers == "shares":
         shares = ["a:0.5 b:0.3 c:0.2", "a:0.9 b:0.1", "c:0.75 :0.25"]
         return shares, shares, ["x", "y", "z"]
@@ -55,69 +44,10 @@ def test_what_is_right_has_the_best_score(metric):
         assert metric.value(statistics) == pytest.approx(metric.measure.best, abs=1e-12)
 
 
-@each
-def test_a_score_of_arrays_is_that_of_each(metric):
-    _, expected, inputs = perfect(metric)
-    statistics = statistics_of(metric.name, ["a:0.5 b:0.25 :0.25"] * 3, expected, inputs)
-    found = metric.measure.formula([np.array(column) for column in statistics.columns], np.ones(3))
-    assert found.tolist() == pytest.approx(list(metric.line_scores(statistics)))
-
-
-# What the libraries say
-
-WEIGHTS = st.lists(st.integers(1, 9), min_size=len(LABELS), max_size=len(LABELS))
-ITEM = st.tuples(WEIGHTS, st.sampled_from(LABELS))
-ITEMS = st.lists(ITEM, min_size=1, max_size=8)
-
-
-def table(items):
-    """Return the probabilities of the labels, item by item, and the answers."""
-    weights = np.array([weights for weights, _ in items], float)
-    return weights / weights.sum(axis=1, keepdims=True), [label for _, label in items]
-
-
 def written(matrix, labels=LABELS):
     return [
         " ".join(f"{label}:{value!r}" for label, value in zip(labels, row, strict=True)) for row in matrix.tolist()
     ]
-
-
-@PROPERTY
-@given(ITEMS, st.integers(1, 4))
-def test_hits_are_those_of_scikit_learn(items, first):
-    """With ties too: the greater label is first."""
-    weights, expected = np.array([weights for weights, _ in items]), [label for _, label in items]
-    theirs = top_k_accuracy_score(expected, weights, k=first, labels=list(LABELS))
-    outputs = written(weights / 50)
-    assert score(f"Hit@{first}", outputs, expected) == pytest.approx(theirs)
-    assert score("Hit@1", outputs, expected) == score("Accuracy", outputs, expected)
-
-
-@PROPERTY
-@given(st.lists(st.tuples(st.permutations(range(1, 6)), st.sampled_from(LABELS)), min_size=1, max_size=8))
-def test_the_mean_reciprocal_rank_is_that_of_scikit_learn(items):
-    probabilities, expected = table(items)
-    relevant = np.array([[label == answer for label in LABELS] for answer in expected])
-    theirs = label_ranking_average_precision_score(relevant, probabilities)
-    assert score("MRR", written(probabilities), expected) == pytest.approx(theirs)
-
-
-@PROPERTY
-@given(ITEMS, st.sets(st.sampled_from(LABELS), min_size=2))
-def test_choices_are_those_of_scikit_learn(items, options):
-    """Where the probabilities of the options are made to total 1."""
-    options = sorted(options)
-    probabilities, answers = table(items)
-    expected = [label if label in options else options[0] for label in answers]
-    chosen = probabilities[:, [LABELS.index(option) for option in options]]
-    chosen /= chosen.sum(axis=1, keepdims=True)
-    inputs = ["text\t" + " ".join(options)] * len(expected)
-    outputs = written(probabilities)
-    assert score("ChoiceLogLoss", outputs, expected, inputs=inputs) == pytest.approx(
-        log_loss(expected, chosen, labels=options)
-    )
-    best = [max(zip(row, options, strict=True))[1] for row in chosen.round(12).tolist()]
-    assert score("ChoiceAccuracy", outputs, expected, inputs=inputs) == accuracy_score(expected, best)
 
 
 WORDS = ["tea", "milk", "water", "café", "x:y"]
@@ -145,70 +75,32 @@ def test_norms_are_compared_as_scipy_compares_buckets(norm, given_, norm_rest, r
         assert metric.value(statistics) >= 0
 
 
-@PROPERTY
-@given(st.lists(st.tuples(NORM, NORM), min_size=1, max_size=5))
-def test_rank_correlations_are_those_of_scipy(items):
-    want = []
-    for norm, other in items:
-        known = [place for place, weight in enumerate(norm) if weight]
-        pair = [[of[place] for place in known] for of in (norm, other)]
-        if len(set(pair[0])) > 1:
-            want.append(spearmanr(*pair).statistic if len(set(pair[1])) > 1 else 0.0)
-    expected, outputs = ([shares(of, 0) for of in column] for column in zip(*items, strict=True))
-    found = score("RankCorrelation", outputs, expected)
-    assert found == pytest.approx(np.mean(want) if want else 0.0, abs=1e-12)
-
-
-@PROPERTY
-@given(ITEMS)
-def test_the_brier_score_is_that_of_scikit_learn(items):
-    """The sum of the scores of each label against all others."""
-    probabilities, expected = table(items)
-    theirs = sum(
-        brier_score_loss([answer == label for answer in expected], column, pos_label=True)
-        for label, column in zip(LABELS, probabilities.T, strict=True)
-    )
-    assert score("BrierScore", written(probabilities), expected, vocabulary=LABELS) == pytest.approx(theirs)
-    assert score("LogLoss", written(probabilities), expected, vocabulary=LABELS) == pytest.approx(
-        log_loss(expected, probabilities, labels=list(LABELS))
-    )
-
-
-# By hand
-
-
-@pytest.mark.parametrize(
-    ("output", "answer", "rank"),
-    [
-        ("a:0.5 b:0.3 :0.2", " b ", 2), ("a:0.5 b:0.3 :0.2", "c", 0), (":1", "a", 0), ("é:0.5 z:0.5", "é", 1),
-        ("a:0.2 b:0.3 a:0.2 :0.3", "a", 1),  # repeated words add up
-        ("a:-1 b:-2 a:-900", "b", 2), ("a:0 b:-1", "b", 2),  # logarithms
-        ("a:0.25 b:0.25 c:0.25", "a", 3),  # of equal words, the greater is first
-        ("a:-900 b:-901", "a", 1),  # as probabilities, both would be 0
-        ("a:0.5 b:0", "b", 0),  # no mass: not listed
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("output", "answer", "rank"), [
+    ("a:0.5 b:0.3 :0.2", " b ", 2), ("a:0.5 b:0.3 :0.2", "c", 0), (":1", "a", 0), ("é:0.5 z:0.5", "é", 1),
+    ("a:0.2 b:0.3 a:0.2 :0.3", "a", 1),  # repeated words add up
+    ("a:-1 b:-2 a:-900", "b", 2), ("a:0 b:-1", "b", 2),  # logarithms
+    ("a:0.25 b:0.25 c:0.25", "a", 3),  # of equal words, the greater is first
+    ("a:-900 b:-901", "a", 1),  # as probabilities, both would be 0
+    ("a:0.5 b:0", "b", 0),  # no mass: not listed
+])  # fmt: skip
 def test_ranks(output, answer, rank):
     assert lines_of("MRR", [output], [answer]) == [1 / rank if rank else 0.0]
     for k in (1, 2, 3):
         assert lines_of(f"Hit@{k}", [output], [answer]) == [float(0 < rank <= k)]
 
 
-@pytest.mark.parametrize(
-    ("output", "answer", "probability", "hit"),
-    [
-        ("a:0.4 b:0.1 :0.5", "a", 0.4 / (0.4 + 0.1 + 0.5), 0),  # c has the rest, alone
-        ("a:0.6 b:0.1 :0.3", "a", 0.6, 1),
-        ("a:0.6 b:0.1 :0.3", "c", 0.3, 0),
-        ("a:0.4 x:0.4 :0.2", "b", 0.1 / 0.6, 0),  # b and c share the rest
-        (":1", "a", 1 / 3, 0),
-        (":1", "c", 1 / 3, 1),  # of equal options, the greatest
-        ("a:1", "b", 0.0, 0),
-        ("x:1", "c", 0.0, 0),  # no option has mass
-        ("a:-1000 b:-1001 c:-1001", "a", 1 / (1 + 2 / math.e), 1),
-        ("a:0.5 a:0.5", "a", 1.0, 1),
-    ],
-)
+@pytest.mark.parametrize(("output", "answer", "probability", "hit"), [
+    ("a:0.4 b:0.1 :0.5", "a", 0.4 / (0.4 + 0.1 + 0.5), 0),  # c has the rest, alone
+    ("a:0.6 b:0.1 :0.3", "a", 0.6, 1),
+    ("a:0.6 b:0.1 :0.3", "c", 0.3, 0),
+    ("a:0.4 x:0.4 :0.2", "b", 0.1 / 0.6, 0),  # b and c share the rest
+    (":1", "a", 1 / 3, 0),
+    (":1", "c", 1 / 3, 1),  # of equal options, the greatest
+    ("a:1", "b", 0.0, 0),
+    ("x:1", "c", 0.0, 0),  # no option has mass
+    ("a:-1000 b:-1001 c:-1001", "a", 1 / (1 + 2 / math.e), 1),
+    ("a:0.5 a:0.5", "a", 1.0, 1),
+])  # fmt: skip
 def test_choices_by_hand(output, answer, probability, hit):
     of = [output], [answer], ["text\ta b c a"]
     assert lines_of("ChoiceLogLoss", *of) == pytest.approx([-math.log(probability) if probability else math.inf])
@@ -218,16 +110,13 @@ def test_choices_by_hand(output, answer, probability, hit):
 HALVES = math.log2(1024)
 
 
-@pytest.mark.parametrize(
-    ("output", "norm", "cross_entropy", "divergence"),
-    [
-        ("a:0.5 b:0.5", "a:1", 1.0, 1.0),
-        (":1", "a:0.5 b:0.5", HALVES, HALVES - 1),
-        ("a:1", "a:0.5 b:0.5", math.inf, math.inf),  # b has no mass
-        ("a:1", "a:0.5 :0.5", math.inf, math.inf),
-        ("a:-2000 b:0", "a:1", 2000 / math.log(2), 2000 / math.log(2)),  # which no probability could say
-    ],
-)
+@pytest.mark.parametrize(("output", "norm", "cross_entropy", "divergence"), [
+    ("a:0.5 b:0.5", "a:1", 1.0, 1.0),
+    (":1", "a:0.5 b:0.5", HALVES, HALVES - 1),
+    ("a:1", "a:0.5 b:0.5", math.inf, math.inf),  # b has no mass
+    ("a:1", "a:0.5 :0.5", math.inf, math.inf),
+    ("a:-2000 b:0", "a:1", 2000 / math.log(2), 2000 / math.log(2)),  # which no probability could say
+])  # fmt: skip
 def test_norms_by_hand(output, norm, cross_entropy, divergence):
     """With 1024 buckets, in which a and b do not collide on line 1."""
     of = [output], [norm]
@@ -237,64 +126,37 @@ def test_norms_by_hand(output, norm, cross_entropy, divergence):
     assert lines_of("KullbackLeiblerHashed", ["b:0.33 a:0.33 c:0.33"], ["a:0.33 b:0.33 c:0.33"]) == [0.0]
 
 
-@pytest.mark.parametrize(
-    ("output", "norm", "row"),
-    [
-        ("a:0.5 x:0.5", "a:0.6 b:0.3 c:0.1", (math.sqrt(3) / 2, 1)),  # b and c share the last rank
-        (":1", "a:0.6 b:0.4", (0, 1)),
-        ("a:0.5", "a:1", (0, 0)), ("a:0.5", "a:0.5 b:0.5", (0, 0)), ("a:0.5", ":1", (0, 0)),
-        ("a:-1e300 b:-1.7e308", "a:0.6 b:0.4", (1, 1)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("output", "norm", "row"), [
+    ("a:0.5 x:0.5", "a:0.6 b:0.3 c:0.1", (math.sqrt(3) / 2, 1)),  # b and c share the last rank
+    (":1", "a:0.6 b:0.4", (0, 1)),
+    ("a:0.5", "a:1", (0, 0)), ("a:0.5", "a:0.5 b:0.5", (0, 0)), ("a:0.5", ":1", (0, 0)),
+    ("a:-1e300 b:-1.7e308", "a:0.6 b:0.4", (1, 1)),
+])  # fmt: skip
 def test_rank_correlations_by_hand(output, norm, row):
     assert [column[0] for column in statistics_of("RankCorrelation", [output], [norm]).columns] == pytest.approx(row)
 
 
-@pytest.mark.parametrize(
-    ("output", "label", "want"),
-    [
-        ("a:0.6 b:0.3 :0.1", "a", 0.16 + 0.09 + 0.01),
-        ("a:0.6 b:0.3 :0.1", "c", 0.36 + 0.09 + 0.81),
-        ("a:0.6 :0.4", "b", 0.36 + 0.64 + 0.04),  # b and c share the rest
-        (":1", "a", 4 / 9 + 2 / 9),
-        ("a:0.5 z:0.5", "z", 0.25 + 0.25),
-        ("a:0.6 :0.4", "z", 0.36 + 0.04 + 0.04 + 1),  # neither listed nor known
-        ("b:1", "a", 2.0),
-        ("a:0.5 a:0.5", " a", 0.0),
-    ],
-)
+@pytest.mark.parametrize(("output", "label", "want"), [
+    ("a:0.6 b:0.3 :0.1", "a", 0.16 + 0.09 + 0.01),
+    ("a:0.6 b:0.3 :0.1", "c", 0.36 + 0.09 + 0.81),
+    ("a:0.6 :0.4", "b", 0.36 + 0.64 + 0.04),  # b and c share the rest
+    (":1", "a", 4 / 9 + 2 / 9),
+    ("a:0.5 z:0.5", "z", 0.25 + 0.25),
+    ("a:0.6 :0.4", "z", 0.36 + 0.04 + 0.04 + 1),  # neither listed nor known
+    ("b:1", "a", 2.0),
+    ("a:0.5 a:0.5", " a", 0.0),
+])  # fmt: skip
 def test_brier_scores_by_hand(output, label, want):
     ((found,),) = statistics_of("BrierScore", [output], [label], vocabulary="abc").columns
     assert found == pytest.approx(want)
 
 
-# Faults
-
-OUTPUTS = [metric.name for metric in NEAR_METRICS.values()]
-
-
-@pytest.mark.parametrize("name", OUTPUTS)
-@pytest.mark.parametrize(
-    ("output", "column", "hint"),
-    [
-        ("", 1, "the line is empty; write `:1` where there is no guess"),
-        ("a", 1, "`a` has no probability; an entry is `word:probability`, and a word cannot contain a space"),
-        (
-            "-1.5 -2",
-            1,
-            "`-1.5` has no probability; an entry is `word:probability`, and a word cannot contain a space",
-        ),
-        ("a:0.5 b:x", 9, "`x` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3"),
-        ("a:0.5 b:0,5", 9, "`0,5` is not a number; write a decimal point, not a comma"),
-        ("a:0.5  b:0.5", 6, "a double space; entries are separated by exactly one space"),
-        ("a:0.5 b:1e999", 9, "`1e999` is too large for a double (the largest is about 1.8e308)"),
-    ],
-)
-def test_an_output_line_that_cannot_be_read(name, output, column, hint):
-    _, (answer, *_), (given_, *_) = perfect(find_metric(name))
-    caught = error(name, [output], [answer], [given_])
-    assert (caught.line, caught.column, caught.role, caught.hint) == (1, column, "output", hint)
-    assert caught.text == output
+@each
+def test_an_output_line_that_cannot_be_read(metric):
+    _, (answer, *_), (given_, *_) = perfect(metric)
+    caught = error(metric.name, ["a:0.5 b:0,5"], [answer], [given_])
+    assert (caught.line, caught.column, caught.role, caught.text) == (1, 9, "output", "a:0.5 b:0,5")
+    assert caught.hint == "`0,5` is not a number; write a decimal point, not a comma"
 
 
 OTHERS = {
@@ -327,47 +189,16 @@ def test_another_line_that_cannot_be_read(name, expected, given_, role, column, 
 def test_a_fault_of_the_input_names_its_file_and_line(tmp_path):
     for name, text in {"in": "x\ta b\nx\ta\n", "expected": "a\na\n", "out": "a:1\na:1\n"}.items():
         (tmp_path / f"{name}.tsv").write_text(text)
-    with pytest.raises(MalformedLineError) as caught:
-        geval_py.score_file(tmp_path / "out.tsv", tmp_path / "expected.tsv", metric="ChoiceAccuracy")
-    assert str(caught.value) == (
+    with refused(
         "Line 2: Unexpected data [no choice of options]\n"
         f"  `{tmp_path}/in.tsv`, line 2, column 3: the last column has the options, at least 2, with spaces between "
-        "them\n    x\\ta\n       ^"
-    )
+        "them\n    x\\ta\n       ^",
+        MalformedLineError,
+    ):
+        geval_py.score_file(tmp_path / "out.tsv", tmp_path / "expected.tsv", metric="ChoiceAccuracy")
     with pytest.raises(MalformedLineError) as caught:
         geval_py.score([{"a": 1.0}] * 2, ["a", "a"], metric="ChoiceAccuracy", inputs=["x\ta b", "x\ta"])
     assert (caught.value.line, caught.value.path) == (2, "inputs")
-
-
-ENTRY = st.tuples(
-    st.text("ab:é", max_size=2),
-    st.floats(allow_nan=False, allow_infinity=False).map(repr)
-    | st.sampled_from(["0", "1", "0.5", "-1e308", "1.7e308"]),
-).map(":".join)
-LINE = st.lists(ENTRY, max_size=4).map(" ".join) | st.text(
-    st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=8
-)
-
-
-@each
-@settings(PROPERTY, max_examples=examples(200))
-@given(output=LINE, expected=LINE, column=LINE | st.just("a b"))
-def test_any_line_has_a_score_or_an_error(metric, output, expected, column):
-    found = outcome(metric.name, [output], [expected], [f"x\t{column}"], "ab")
-    if isinstance(found, MalformedLineError):
-        assert found.hint
-        assert 1 <= found.column <= len(found.text) + 1
-        assert str(found)
-    else:
-        worst, best = sorted([metric.measure.worst, metric.measure.best])
-        assert worst - 1e-9 <= metric.value(found) <= best + 1e-9
-
-
-def outcome(*of):
-    try:
-        return statistics_of(*of)
-    except MalformedLineError as error:
-        return error
 
 
 def test_text_flags_change_outputs_answers_and_options():
@@ -375,30 +206,6 @@ def test_text_flags_change_outputs_answers_and_options():
     of = [{"Lamp": 0.75, "tree": 0.25}], ["LAMP"]
     assert geval_py.score(*of, inputs=["x\tlamp Tree"], metric=flags).score == 1
     assert geval_py.score([{"LAMP": 0.5, "lamp": 0.25, "a": 0.25}], ["Lamp"], metric="MRR:l").score == 1
-
-
-# Any order, and parts
-
-
-@each
-def test_any_order_gives_the_same_digits(metric):
-    rng = random.Random(1)
-    _, expected, inputs = perfect(metric)
-    rows = [(number, written(table([([rng.randint(1, 9) for _ in LABELS], "a")])[0])[0], n % 3)
-            for number, n in enumerate(range(60), 1)]  # fmt: skip
-    outputs, answers, beside = zip(*((text, expected[n], inputs[n]) for _, text, n in rows), strict=True)
-
-    def value(order):
-        return metric.value(statistics_of(metric.name, outputs, answers, beside, LABELS).only(order))
-
-    want = value(range(60))
-    for _ in range(5):
-        assert value(rng.sample(range(60), 60)) == want
-    if not metric.needs_input:
-        halves = [geval_py.Metric(metric.name) for _ in range(2)]
-        for number, text, n in rng.sample(rows, 60):
-            halves[number % 2].update([text], [expected[n]], lines=number)
-        assert (halves[1] + halves[0]).compute() == want
 
 
 @each
@@ -417,23 +224,8 @@ def test_a_resample_is_scored_as_its_lines_are(metric):
     assert found == pytest.approx(np.array([[metric.value(of.only(rows)) for of in both] for rows in drawn]))
 
 
-@each
-def test_all_that_explains_works(metric):
-    _, expected, inputs = perfect(metric)
-    outputs = ["a:0.6 b:0.3 :0.1", "b:0.2 c:0.7 :0.1", "a:0.3 b:0.3 :0.4"] * 4  # the last does not list the answer
-    vocabulary = list(LABELS) if metric.needs_vocabulary else ()
-    good, bad = (
-        geval_py.score(lines, expected * 4, metric=metric.name, inputs=inputs * 4, vocabulary=vocabulary)
-        for lines in (outputs, outputs[1:] + outputs[:1])
-    )
-    assert len(list(good.worst_features())) > 0
-    assert good.interval().low <= good.score <= good.interval().high
-    assert len(good.to_frame()) == 12
-    assert [row.score for row in geval_py.compare([good, bad]).to_frame().itertuples()]
-
-
 @pytest.mark.parametrize(
-    "entries", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)], ids=["many", "a million"]
+    "entries", [1000, pytest.param(1_000_000, marks=pytest.mark.long)], ids=["many", "a million"]
 )
 @each
 def test_a_line_of_very_many_entries(metric, entries):

@@ -1,7 +1,5 @@
 """What a line's distribution says: both backends, and a slow computation from the distribution's public face."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -11,7 +9,6 @@ from profiles import examples
 from geval_py import MalformedLineError, parse_line
 from geval_py.scoring.kernel import native, profile, reference
 from geval_py.scoring.kernel.profile import COLUMNS, COUNTS, EDGES, MASSES
-from geval_py.scoring.metrics.base import HashedColumn
 
 PROFILERS = {"python": profile.line_profiles, "native": native.line_profiles}
 IN_BINS = {*MASSES, *COUNTS}
@@ -62,7 +59,6 @@ def well_formed(output, bits):
 )
 @example(lines=[("a:0.25 b:0.25 :0.5", "b"), (":1", "a"), ("a:1 b:0", "b")], vectors=[], bits=10, first_line=1)
 def test_both_backends_agree(lines, vectors, bits, first_line):
-    """All columns to 1e-12, the losses those of the scorer to the last bit."""
     kept = [pair for pair in (*lines, *((vector, "a") for vector in vectors)) if well_formed(pair[0], bits)]
     outputs, expected = block(output for output, _ in kept), block(word for _, word in kept)
     found = native.line_profiles(outputs, expected, bits, first_line)
@@ -78,7 +74,6 @@ def test_both_backends_agree(lines, vectors, bits, first_line):
 
 
 def slowly(output, word, bits, line):
-    """Compute the columns from what WordProbs says of the line."""
     distribution = parse_line(output).normalised()
     masses, rest = distribution.masses, distribution.rest
     buckets = np.array(parse_line(output).buckets(bits, line))
@@ -121,35 +116,3 @@ def test_a_slow_computation_agrees(output, word, bits, line):
         found = profile_one(profiles, output, word, bits, line)
         for name, value in slowly(output, word, bits, line).items():
             assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
-
-
-def test_a_line_of_buckets(profiles):
-    found = profile_one(profiles, "0 0", "a", bits=1)
-    half = math.log(2)
-    assert found == pytest.approx(dict.fromkeys(COLUMNS, 0.0) | {"loss": half, "vector": 1, "entropy": half})
-
-
-def test_words_at_the_edges_of_bins(profiles):
-    found = profile_one(profiles, "a:0.5 b:0.2 c:0.25 d:0 :0.05", "b")
-    assert [found[name] for name in MASSES] == [0, 0, 0, 0, 0, 0, 0, 0, 0.45, 0.5]
-    assert [found[name] for name in COUNTS] == [1, 0, 0, 0, 0, 0, 0, 0, 2, 1]
-
-
-def test_the_moments_of_a_loss_by_hand(profiles):
-    """Of two buckets, one has 3/4: the loss is ln 4/3 or ln 4."""
-    found = profile_one(profiles, "a:0.5 :0.5", "a", bits=1)
-    losses, chances = np.log([4 / 3, 4]), [0.75, 0.25]
-    assert found["entropy"] == pytest.approx(np.average(losses, weights=chances))
-    assert found["variance"] == pytest.approx(np.average(losses**2, weights=chances) - found["entropy"] ** 2)
-
-
-def test_an_empty_block(profiles):
-    assert [len(column) for column in profiles(b"", b"", 10, 1)] == [0] * len(COLUMNS)
-
-
-def test_a_column_goes_on_over_blocks():
-    column = HashedColumn(bits=10, profile=True)
-    whole = column.statistics(b"a:0.5\nb:0.5\n", b"a\na\n", 1)
-    found = column.statistics(b"a:0.5\n", b"a\n", 1)
-    found.extend(column.statistics(b"b:0.5\n", b"a\n", 2))
-    assert found == whole

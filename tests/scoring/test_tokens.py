@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from geval_py.reading.features import SEPARATORS, split_tokens
+from geval_py.reading.features import SEPARATORS
 from geval_py.scoring.kernel import native
 from geval_py.scoring.kernel import tokens as reference
 
@@ -44,24 +44,6 @@ def table(kernel):
     return kernel.TokenTable()
 
 
-@settings(deadline=None)
-@given(st.lists(LINE, max_size=5))
-def test_the_tokens_are_the_distinct_ones_of_each_line(lines):
-    table = reference.TokenTable()
-    counts, numbers = table.number("".join(f"{line}\n" for line in lines).encode(), SEPARATORS.encode())
-    names = iter(table.names(numbers))
-    assert [[next(names) for _ in range(count)] for count in counts] == [
-        list(dict.fromkeys(split_tokens(line))) for line in lines
-    ]
-
-
-def test_many_tokens(table):
-    tokens = [f"0.{n * n}" for n in range(3000)]
-    _, numbers = table.number("".join(f"{token}\n" for token in tokens * 2).encode(), b"")
-    assert numbers.tolist() == [*range(3000)] * 2
-    assert table.names(table.sorted(numbers[:3000])) == sorted(tokens)
-
-
 @settings(deadline=None, max_examples=examples(200))
 @given(st.sampled_from([native, reference]), BLOCKS, st.integers(1, 3), st.sampled_from([1, 3, 1 << 16]))
 def test_tokens_that_were_seen_often_enough_are_numbered(kernel, blocks, least, places):
@@ -81,24 +63,6 @@ def test_tokens_that_were_seen_often_enough_are_numbered(kernel, blocks, least, 
             of_line = list(islice(names, count))
             kept_of_line = set(islice(kept_names, kept_count))
             assert {name for name in of_line if lines_with[name] >= least} <= kept_of_line <= set(of_line)
-
-
-def test_most_rare_tokens_are_left_out_of_the_native_table():
-    table, seen = native.TokenTable(), bytearray(1 << 16)
-    text = "".join(f"{n // 2}\n{n % 7}\n" for n in range(300)).encode()  # 143 of 150 tokens are on two lines
-    table.number(text, b"", seen, 0)
-    assert len(table) == 0
-    numbers = table.number(text, b"", seen, 3)[1]
-    assert 7 <= len(set(numbers)) == len(table) < 75  # tokens may share a byte
-    with pytest.raises(TypeError):
-        table.number(text, b"", b"not to be written", 3)
-
-
-def test_numbers_of_another_size(table):
-    table.number(b"a b\n", b" ")
-    for method in (table.names, table.sorted):
-        with pytest.raises(ValueError, match=r"^a number of a token has 8 bytes$"):
-            method(array("i", [0, 1]))
 
 
 @pytest.mark.parametrize("number", [-1, 2, 2**62])

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from raising import refused
 
 from geval_py.errors import UsageError
 from geval_py.reading.outputs import read_output
 from geval_py.reading.wordprobs import parse_line
-from geval_py.scoring.metrics.exact import word_loss
 from geval_py.scoring.writing import format_line, write_output
 
 if sys.version_info >= (3, 14):
@@ -26,8 +26,6 @@ else:
     from backports import zstd
 
 PROPERTY = settings(deadline=None, derandomize=True)
-
-# A line
 
 WRITTEN = {
     "words and the rest": (({"the": 0.5, "a": 0.25},), "the:0.5 a:0.25 :0.25"),
@@ -69,7 +67,6 @@ REST = st.none() | PROBABILITY
 @PROPERTY
 @given(DISTRIBUTION, REST)
 def test_a_written_line_is_well_formed_and_gives_the_same_words(distribution, rest):
-    """What sums to more than 1 is scaled down; numbers have the shortest digits that read back the same."""
     assume(rest is None or rest > 0 or any(distribution.values()))
     parsed = parse_line(format_line(distribution, rest))
     words = parsed.words[:-1] if parsed.words[-1] == "" else parsed.words
@@ -81,17 +78,6 @@ def test_a_written_line_is_well_formed_and_gives_the_same_words(distribution, re
         assert math.fsum(parsed.values) >= 1 - 1e-8
 
 
-@PROPERTY
-@given(st.dictionaries(WRITABLE, st.floats(1e-300, 1), min_size=1))
-def test_a_written_line_means_what_was_given(distribution):
-    """If every value v has 0 <= v <= 1 and at least one is > 0, the values are probabilities."""
-    line = format_line(distribution)
-    total = max(1.0, math.fsum(distribution.values()))
-    for word, value in distribution.items():
-        loss, _ = word_loss(frozenset(), line, word)
-        assert math.isclose(loss, -math.log(value / total), rel_tol=1e-9, abs_tol=1e-7)
-
-
 MADE_FROM = "a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability), not from"
 NUMBERS = (
     "numbers without words: write_output and Metric take a vocabulary=…, and score takes metric.predictions(numbers)"
@@ -101,9 +87,6 @@ NOT_WRITTEN = {
     "NaN": (({"the": math.nan},), "the probability of 'the' is nan, which is not between 0 and 1"),
     "negative": (({"the": -0.5},), "the probability of 'the' is -0.5, which is not between 0 and 1\n  for logits give logits=True, for logarithms of probabilities log=True"),
     "too much": (({"the": 1.5},), "the probability of 'the' is 1.5, which is not between 0 and 1\n  a probability is at most 1: divide each by their sum"),
-    "infinite": (({"the": math.inf},), "the probability of 'the' is inf, which is not between 0 and 1"),
-    "the second": (([("the", 0.5), ("a", 2)],), "the probability of 'a' is 2.0, which is not between 0 and 1\n  a probability is at most 1: divide each by their sum"),
-    "the rest is NaN": (({}, math.nan), "the probability of the rest is nan, which is not between 0 and 1"),
     "the rest is negative": (({"the": 1.0}, -1e-9),
         "the probability of the rest is -1e-09, which is not between 0 and 1\n  clip rounding errors to the range from 0 to 1"),
     "an empty word": (({"": 0.5},), "an empty word: give the probability of all other words as rest=…"),
@@ -115,34 +98,26 @@ NOT_WRITTEN = {
     "counts": (({"the": 12},), "the probability of 'the' is 12.0, which is not between 0 and 1\n  they look like counts: divide each by their sum"),
     "too large for a double": (({"the": Fraction(10**400)},),
         NO_NUMBERS),
-    "a Decimal too much": (({"the": Decimal("1.5")},),
-        "the probability of 'the' is 1.5, which is not between 0 and 1\n  a probability is at most 1: divide each by their sum"),
-    "Decimal's NaN": (({"the": Decimal("NaN")},),
-        "the probability of 'the' is nan, which is not between 0 and 1"),
     "digits in a string": (({"the": "0.5"},), "the predictions are an array of <U3, not of float32 or float64"),
-    "None": (({"the": None},), "the probability of 'the' is nan, which is not between 0 and 1"),
     "a missing number": (({"the": pd.NA},), NO_NUMBERS),
     "a list of numbers": (({"the": [0.5]},), "a line is made from one row of numbers, not from an array of 1 rows"),
     "a rest that is none": (({"the": 0.5}, "0.5"), "the rests are an array of <U3, not of float32 or float64"),
     "a table": ((pd.DataFrame({"the": [0.5, 0.5]}),), "a line is made from one row of numbers, not from an array of 2 rows"),
     "a word that is a number": (({7: 0.5},), "the word 7 is not a string"),
     "a word of bytes": (({b"the": 0.5},), "the word b'the' is not a string"),
-    "a Series without words": ((pd.Series([0.5]),), "the word 0 is not a string"),
     "a number": ((0.5,), f"{MADE_FROM} 0.5"), "an integer": ((1,), f"{MADE_FROM} 1"),
     "nothing given": ((None,), f"{MADE_FROM} None"), "a text": (("the:0.5",), f"{MADE_FROM} 'the:0.5'"),
     "words alone": ((["the", "of"],), f"{MADE_FROM} 'the'"),
     "numbers alone": (([0.5, 0.25],), NUMBERS),
     "triples": (([("the", 0.5, 1)],), f"{MADE_FROM} ('the', 0.5, 1)"),
     "no mass": (({"the": 0.0}, 0), "every probability is 0: a distribution needs one above 0"),
-    "no mass and no words": (({}, 0), "every probability is 0: a distribution needs one above 0"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("arguments", "message"), NOT_WRITTEN.values(), ids=NOT_WRITTEN)
 def test_format_line_refuses(arguments, message):
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         format_line(*arguments)
-    assert str(caught.value) == message
 
 
 def test_what_an_iterator_raises_is_its_own():
@@ -153,8 +128,6 @@ def test_what_an_iterator_raises_is_its_own():
     with pytest.raises(ValueError, match=r"^the model is at fault$"):
         format_line(pairs())
 
-
-# A file
 
 LINES = ["the:0.5 :0.5", {"a": 0.25}, [("zażółć", 1.0)], pd.Series({"b": 0.5})]
 TEXT = "the:0.5 :0.5\na:0.25 :0.75\nzażółć:1\nb:0.5 :0.5\n"
@@ -173,7 +146,6 @@ def test_write_output(tmp_path, name):
 
 
 def test_no_lines_are_an_error(tmp_path):
-    """Such as of an iterator that is written a second time; the file stays as it is."""
     lines = iter(LINES)
     write_output(tmp_path / "out.tsv", lines)
     with pytest.raises(UsageError, match=r"^there is no line to write; an iterator can be read only once$"):
@@ -202,15 +174,13 @@ BAD_LINES = {
 @pytest.mark.parametrize(("lines", "message"), BAD_LINES.values(), ids=BAD_LINES)
 def test_a_bad_line_leaves_all_as_it_was(tmp_path, name, lines, message):
     (tmp_path / name).write_text("old")
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         write_output(tmp_path / name, lines)
-    assert str(caught.value) == message
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [(name, "old")]
 
 
 @pytest.mark.parametrize("lines", ["the:1", b"the:1", {"the": 1}], ids=["a string", "bytes", "one distribution"])
 def test_one_line_is_not_taken_for_many(tmp_path, lines):
-    with pytest.raises(UsageError) as caught:
+    with refused(f"lines are several, not {lines!r}: for one line write [line]"):
         write_output(tmp_path / "out.tsv", lines)
-    assert str(caught.value) == f"lines are several, not {lines!r}: for one line write [line]"
     assert not (tmp_path / "out.tsv").exists()

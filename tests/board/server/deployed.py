@@ -34,11 +34,11 @@ def unused_port():
 
 
 class Process:
-    """``geval board`` in a process of its own."""
+    """``geval board`` in a process of its own; ``first`` is code that it runs before."""
 
-    def __init__(self, *words, **environment):
+    def __init__(self, *words, first="", **environment):
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", PROGRAM, "board", *map(str, words)],
+            [sys.executable, "-I", "-c", f"{first}\n{PROGRAM}", "board", *map(str, words)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=os.environ | environment,
@@ -102,28 +102,34 @@ def processes_of(pid):
     return found
 
 
+# People
+
+
 def now():
     return datetime.now(UTC)
 
 
 def _secrets(board, names, make):
+    """Make accounts, and a secret of each."""
     with accounts_of(board).writing() as people:
         links = [accounts.invite(people, name, now=now()).secret for name in names]
         return [make(people, one) for link in links for one in sign_in.accept(people, link, now())]
 
 
 def sessions(board, names):
+    """Sign people in; gives the cookie of each."""
     made = _secrets(board, names, lambda people, one: secrets.issue(people, secrets.SESSION, one.person, now()))
     return [f"geval={secret}" for secret in made]
 
 
 def tokens(board, names):
+    """Make accounts; gives a token of each."""
     return _secrets(board, names, lambda people, one: sign_in.make_token(people, one, now=now()))
 
 
-def ask(port, method, path, body=None, **headers):
+def ask(port, method, path, body=None, *, timeout=60, **headers):
     """Send a request; gives the status of its answer, and the answer; raises OSError, HTTPException."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=60)
+    connection = http.client.HTTPConnection(HOST, port, timeout=timeout)
     try:
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
@@ -184,6 +190,7 @@ def _check_upload(connection, row, key):
 
 
 def content_of(connection, digest):
+    """Read a content, whose digest is verified; gives its size."""
     place = f"/dev/shm/geval-content-{os.getpid()}"
     try:
         write_content(connection, digest, place)
@@ -203,6 +210,7 @@ def _check_quota(connection, board, rows):
 
 
 def waiting(board):
+    """Return how many uploads wait."""
     with board.reading() as connection:
         query = select(func.count()).where(submissions.c.state == WAITING)
         return connection.execute(query).scalar_one()
