@@ -151,7 +151,7 @@ class UnreadableFileError(DataError):
 class UnsupportedEncodingError(UnreadableFileError):
     """A file holds no text in UTF-8, but UTF-16 or UTF-32, or it is an archive, a pointer or the like."""
 
-    what: str = "Line 1: Unexpected data in"
+    what = "Line 1: Unexpected data in"
 
 
 class CorruptFileError(DataError):
