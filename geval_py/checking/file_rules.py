@@ -174,7 +174,7 @@ def _beginnings_and_labels(output: CheckedOutput, first: Block) -> None:
 
 
 def _first_lines(output: CheckedOutput) -> None:
-    """Find what is wrong with the first lines and, without any problem, a score worse than that of `:1` (W304)."""
+    """Find what is wrong with the first lines, and an unexplained score that is worse than that of `:1` (W304)."""
     target, first, lines = output.target, output.lines.block, output.lines
     if not (target.is_of_words or target.metric):
         return
@@ -189,8 +189,9 @@ def _first_lines(output: CheckedOutput) -> None:
         first, target.lines or 0, target.metric, bits, words_are_plain=are_comparable
     ):
         if code == "W304":
-            is_worse = no_guess < lines.loss < math.inf and not math.isclose(lines.loss, no_guess)
-            if not is_worse or answers < MIN_LINES or output.problems.keys() & output.codes:
+            is_worse = (1 + 1e-9) * no_guess < lines.loss < math.inf  # a rounding error is no difference
+            is_explained = any(one.is_error or one.share > 0.5 for one in output.problems.values())
+            if not is_worse or answers < MIN_LINES or is_explained:
                 break
             message = f"{RULES_BY_CODE['W304'].summary}; {message}"
         sample = min(first.known, SAMPLED_LINES) if places else 0
@@ -204,7 +205,7 @@ FILE_RULES = (
     _numbers_far_above_one,
     _mixed_scales,
     _tokens_of_language_models,
-    _first_lines,  # the last: W304 is of outputs without any other problem
+    _first_lines,  # the last: an error, or a problem of most lines, explains a bad score
 )
 
 

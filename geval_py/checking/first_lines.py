@@ -63,12 +63,10 @@ def _may_be_misspelt(rows: Rows) -> bool:
     """
     missing = [(text, answer) for text, answer in rows if b" %b:" % answer not in b" %b" % text][:SUSPECTED_LINES]
     encoded = sum(not (text + answer).isascii() or bool(_ENTITY.search(text)) for text, answer in missing)
-    if encoded >= MIN_SUSPECTS:
-        return True
     same = (
         set(_WORDS.findall(text.lower())).intersection(_WORDS.findall(answer.lower())) for text, answer in missing
     )
-    return sum(map(bool, same)) >= max(MIN_SUSPECTS, MIN_SHARE * len(missing))
+    return encoded >= MIN_SUSPECTS or sum(map(bool, same)) >= max(MIN_SUSPECTS, MIN_SHARE * len(missing))
 
 
 def _is_of_bits(line: bytes) -> bool:

@@ -144,7 +144,7 @@ def as_gitlab(report: Report) -> str:
                     "description": text,
                     "check_name": code,
                     "fingerprint": sha256(f"{key}\n{same[key]}".encode()).hexdigest(),
-                    "severity": "major" if problem.rule.severity == "error" else "minor",
+                    "severity": "major" if problem.is_error else "minor",
                     "location": {"path": path, "lines": {"begin": max(1, place.line)}},
                 }
             )

@@ -79,6 +79,10 @@ class Problem:
     places: tuple[Place, ...]
     fix: str = ""
 
+    @property
+    def is_error(self) -> bool:
+        return self.rule.severity == "error"
+
 
 RULES = (
     Rule(
@@ -446,7 +450,7 @@ class Report:
     def summary(self) -> str:
         """How many problems there are, in one line."""
         paths = {*self.files, *(problem.path for problem in self.problems)}
-        errors = sum(problem.rule.severity == "error" for problem in self.problems)
+        errors = sum(problem.is_error for problem in self.problems)
         counts = f"{counted(errors, 'error')}, {counted(len(self.problems) - errors, 'warning')}"
         return f"{counts if self.problems else 'no problems'} in {counted(len(paths), 'file')}"
 
@@ -481,7 +485,7 @@ class Report:
     @property
     def status(self) -> int:
         """The exit status: 1 if there is an error or, when strict, a warning; else 0."""
-        return int(any(self.strict or problem.rule.severity == "error" for problem in self.problems))
+        return int(any(self.strict or problem.is_error for problem in self.problems))
 
 
 def rules_table(rules: Sequence[Rule] = RULES) -> Table:

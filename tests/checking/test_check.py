@@ -183,6 +183,12 @@ def test_rules_of_files(code, output, expected, message, nearly, check):
     assert code not in check(nearly, expected)
 
 
+def test_a_bad_score_is_explained_by_problems_of_most_lines_alone(check):
+    answers = b"x\n" * 10
+    assert check(GOOD * 9 + b":1\n", answers).keys() == {"W214", "W304"}
+    assert check(b"a:0.9 :0.3\n" * 9 + b":1\n", answers).keys() == {"W202", "W214"}
+
+
 @pytest.mark.parametrize(
     "output", [gzip.compress(b"\n" + GOOD, mtime=0)[:-4], b"\xff\xfe" + (GOOD * 3).decode().encode("utf-16-le")]
 )
