@@ -5,6 +5,7 @@ import os
 import pty
 import random
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -137,11 +138,12 @@ def test_a_slow_metric_is_interrupted(metric, lines, words, tmp_path):
     assert seconds < 3  # where the rest of the work takes 4 to 16
 
 
-@pytest.mark.long
-def test_a_bar_is_cleared_before_results(large):
-    process, reader = on_terminal(
-        [sys.executable, "-c", PROGRAM, "calibration", "-t", "dev-0", "-o", "bigram"], large
-    )
+@pytest.mark.parametrize(("words", "pipe"), [
+    pytest.param(["calibration"], "", marks=pytest.mark.long), pytest.param(["-l"], " | cat", marks=pytest.mark.slow),
+])  # fmt: skip
+def test_a_bar_is_cleared_before_results(words, pipe, large):
+    program = [sys.executable, "-c", PROGRAM, *words, "-t", "dev-0", "-o", "bigram"]
+    process, reader = on_terminal(["sh", "-c", shlex.join(program) + pipe], large)
     shown = read_until(reader, "no such text")
     assert process.wait(60) == 0
     os.close(reader)

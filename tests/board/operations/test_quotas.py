@@ -96,6 +96,13 @@ def test_outputs_that_the_phase_does_not_rank_are_stored_and_not_scored(board, s
     assert (only_dev.state, only_dev.reason[:43]) == ("rejected", "it has no output: test-A/out.tsv, or varian")
 
 
+def test_who_is_late_is_told(sqlite_board, submission):
+    board = with_settings(sqlite_board, phases=(Phase(name="main", until=DEADLINE),))
+    assert add(board, str(submission("Ann")), at=DEADLINE, now=NOW).note == ""
+    late = add(board, str(submission("Ann", seed=1, folder="late")), now=NOW)
+    assert late.note == "the last deadline has passed: it is ranked in a table of its own"
+
+
 def test_each_phase_has_its_quota_and_its_variants(board, submission):
     board = in_two_phases(board)
     early = DEADLINE - timedelta(minutes=5)

@@ -2,13 +2,14 @@
 
 import http.client
 import os
+import signal
 import stat
 import threading
 import time
 from contextlib import closing
 
 import pytest
-from deployed import HOST, ask, serving, tokens, unused_port
+from deployed import HOST, ask, processes_of, serving, tokens, unused_port
 from samples import output
 from sqlalchemy import select
 
@@ -63,6 +64,17 @@ def test_an_upload_finishes_while_the_server_stops(sqlite_board):
         stopping.join(60)
     with sqlite_board.reading() as connection:
         assert connection.execute(select(submissions.c.state)).scalars().all() == ["waiting"]
+
+
+@pytest.mark.slow
+def test_a_worker_ends_in_peace_if_it_gets_the_signal_too(sqlite_board):
+    """systemd sends it to all processes of a service."""
+    with serving(sqlite_board) as (_, process):
+        time.sleep(2)
+        for pid in processes_of(process.pid):
+            os.kill(pid, signal.SIGTERM)
+        process.wait()
+    assert process.said.count("\n") == 1  # that it serves
 
 
 def mode(path):
