@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from joserfc.errors import BadSignatureError
 from samples import ON_BOTH, count, output, verified, words_of
 from serving import ADDRESS, Served, run, set_keys
 from sqlalchemy import select
@@ -13,6 +14,7 @@ from sqlalchemy import select
 from geval_py.board.database.schema import blobs, submissions
 from geval_py.board.people import secrets as people_secrets
 from geval_py.board.people.schema import account_log as audit
+from geval_py.board.people.schema import accounts as accounts_table
 from geval_py.board.people.schema import secrets
 
 GOOD = output("test-A", 0.5)
@@ -57,6 +59,46 @@ def test_signing_in_makes_a_new_session_each_time(served):
     other = served.browser()
     other.cookies.set("geval", "fixed")
     assert other.get("/me").status_code == 303
+
+
+def test_an_invitation_is_too_old_after_two_weeks(served):
+    link = served.invite("anna")
+    served.clock.wait(days=14, seconds=1)
+    assert served.browser().get(link).status_code == 404
+    assert served.browser().post(link).status_code == 403
+
+
+def test_signing_out_ends_the_session_for_whoever_has_the_cookie(served):
+    browser = served.signed_in("anna")
+    secret = browser.cookies["geval"]
+    assert browser.post("/sign-out").status_code == 303
+    stolen = served.browser()
+    stolen.cookies.set("geval", secret)
+    assert stolen.get("/me").headers["location"] == "/sign-in"
+
+
+def test_a_changed_receipt_is_not_valid(served):
+    program = served.token("anna")
+    receipt, key = program.put(OUT, GOOD).json()["receipt"], program.get("/receipt-key").text
+    header, payload, signature = receipt.split(".")
+    for changed in (f"{header}.{payload[:-4]}AAAA.{signature}", f"{header}.{payload}.{'A' * len(signature)}"):
+        with pytest.raises(BadSignatureError):
+            verified(changed, key)
+
+
+def test_a_hostile_name_is_text(served):
+    browser = served.signed_in("<script>alert(1)</script>")
+    text = browser.get("/me").text
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_a_second_invitation_signs_in_to_the_same_account(served):
+    served.signed_in("anna")
+    link = served.invite("Anna ")
+    assert "Sign in as anna" in served.browser().get(link).text
+    assert "team anna" in served.signed_in("ANNA").get("/me").text
+    assert count(served.board, accounts_table) == 1
 
 
 def test_a_session_ends_after_thirty_days_without_use(served):
