@@ -5,14 +5,12 @@ from samples import ON_BOTH, output
 from serving import set_keys
 
 from geval_py.board.settings import moment_text
-from geval_py.cli.board import boards
 
 PHASES = "[{name: main, until: 2027-01-10T13:00:00Z}]"
 
 
 @pytest.fixture
-def geval_now(served, geval, monkeypatch):
-    monkeypatch.setattr(boards, "now", served.clock)
+def geval_now(served, geval):
     return lambda *words: geval("board", words[0], served.board.folder, *words[1:])
 
 
@@ -53,6 +51,8 @@ def test_a_team_gets_a_later_deadline(served, geval_now):
     words = "extend", "anna", "--reason", "ill", "--until"
     told = "anna in main: until 2027-01-12T13:00:00Z (ill)\n"
     assert geval_now(*words, "2027-01-12T13:00:00Z") == (0, told, "")
+    page = served.signed_in("anna").get("/me").text
+    assert ("main is open until" in page, "2027-01-12T13:00:00Z" in page) == (True, True)
     assert [row[4:6] for row in places("main")] == [["anna", code], ["bob", places("main")[1][5]]]
     assert places("post-deadline") == []
     grades = geval_now("show", "--by", "person", "--format", "csv")[1].splitlines()
@@ -65,23 +65,18 @@ def test_a_team_gets_a_later_deadline(served, geval_now):
     late = served.send("anna", output("test-A", 0.7))["code"]
     assert [row[5] for row in places("post-deadline")] == [late]
     assert geval_now("extend", "anna", "--reason", "a mistake") == (
-        0,
-        "anna in main: as the others (a mistake)\n",
-        "",
-    )
+        0, "anna in main: as the others (a mistake)\n", "",
+    )  # fmt: skip
     assert [row[4] for row in places("main")] == ["bob"]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["eve", "--more", "1"], "there is no team `eve`"),
-        (["anna", "--phase", "dev", "--more", "1"], "the board has no phase `dev`\n  it has main"),
-        (["anna", "--until", "2027-01-10T12:30:00Z"], "the deadline must be later than 2027-01-10T13:00:00Z"),
-        (["anna", "--more", "-1"], "a team may have 0 to 1000 more submissions a day, not -1"),
-        (["anna", "--more", "1", "--reason", " "], "an extension needs a reason, which `geval board status` shows"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    (["eve", "--more", "1"], "there is no team `eve`"),
+    (["anna", "--phase", "dev", "--more", "1"], "the board has no phase `dev`\n  it has main"),
+    (["anna", "--until", "2027-01-10T12:30:00Z"], "the deadline must be later than 2027-01-10T13:00:00Z"),
+    (["anna", "--more", "-1"], "a team may have 0 to 1000 more submissions a day, not -1"),
+    (["anna", "--more", "1", "--reason", " "], "an extension needs a reason, which `geval board status` shows"),
+])  # fmt: skip
 def test_what_is_no_extension(served, geval_now, words, message):
     set_keys(served.board, phases=PHASES)
     served.signed_in("anna")

@@ -7,10 +7,13 @@ import pytest
 from axe import axe_findings
 from playwright.sync_api import expect
 from samples import output
+from serving import listening
 from sqlalchemy import select
+from test_several import folder, several
 
 from geval_py.board.database.schema import submissions
 
+assert folder, several  # fixtures
 pytestmark = [pytest.mark.no_cover, pytest.mark.slow]
 GOOD = output("test-A", 0.5)
 WIDE, NARROW = ("wide", 1280, "light"), ("narrow", 390, "dark")
@@ -176,6 +179,18 @@ def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_addr
     look()
     assert page.said == []
     assert [url for url in page.asked if not url.startswith(address)] == []
+
+
+def test_the_front_page_of_several_boards_fits_and_is_accessible(several, unused_port, open_address):
+    several.server.url = f"http://127.0.0.1:{unused_port}/course"
+    link = f"http://127.0.0.1:{unused_port}{several.invite('anna')}"
+    with listening(several.app, several.folder, several.clock, unused_port, workers=0):
+        page = open_address(link, width=390, scheme="dark")
+        page.get_by_role("button", name="Sign in").press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Challenges")
+        assert axe_findings(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.said == []
 
 
 def wait_until_done(page, notice):

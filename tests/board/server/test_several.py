@@ -39,8 +39,11 @@ def folder(challenge, tmp_path):
 
 
 @pytest.fixture
-def several(folder, tmp_path):
-    return Several(folder, tmp_path / "place")
+def several(folder, tmp_path, monkeypatch):
+    made = Several(folder, tmp_path / "place")
+    for module in ("boards", "server"):
+        monkeypatch.setattr(f"geval_py.cli.board.{module}.now", made.clock)
+    return made
 
 
 def rows(board, query):
@@ -187,6 +190,18 @@ def invited(several, board, name, **more):
     return browser
 
 
+def test_a_list_of_people_is_invited_to_all_boards(several, geval, tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("name,email,team\nAnna,anna@uni.example,Team 7\nBob,bob@uni.example,\n")
+    status, out, _ = geval("board", "invite", several.folder, "--list", str(path), "--url", several.server.url)
+    links = [row.rpartition(",")[2].removeprefix("http://board.test") for row in out.splitlines()[1:]]
+    assert (status, len(links)) == (0, 2)
+    for link in links:
+        browser = Browser(several.app)
+        assert browser.post(link).headers["location"] == "/course/"
+        assert [browser.get(f"/course/{name}/me").status_code for name in ("gap", "bible")] == [200, 200]
+
+
 def test_an_organiser_of_one_board_is_nobody_on_another(several):
     olga, ruth = invited(several, "gap", "olga", role="organiser"), several.signed_in("ruth", role="organiser")
     assert olga.get("/course/gap/organiser").status_code == 200
@@ -246,7 +261,6 @@ def test_a_token_is_for_one_board_and_ends_with_the_account(several):
 
 @pytest.mark.slow
 def test_nothing_of_a_board_is_valid_on_another(several):
-    """The number of an upload, the address of its receipt, a receipt's key, and a withdrawal."""
     anna, bob = several.signed_in("anna"), several.signed_in("bob")
     boards = {"gap": anna, "bible": bob}
     sent = {name: one.put(f"/course/{name}/{OUT}", GOOD, headers=OWN).json() for name, one in boards.items()}
