@@ -68,9 +68,13 @@ def write(path, text):
     path.write_text(text, encoding="utf-8")
 
 
+def write_answers(folder, words, test="test-A"):
+    write(folder / test / "expected.tsv", "".join(f"{word}\n" for word in words))
+
+
 def write_set(folder, test, *, answers):
     write(folder / test / "in.tsv", "".join(f"left {n}\tright {n}\n" for n in range(LINES)))
-    write(answers / test / "expected.tsv", "".join(f"{word}\n" for word in words_of(test)))
+    write_answers(answers, words_of(test), test)
 
 
 def write_challenge(folder):

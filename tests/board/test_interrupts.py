@@ -9,7 +9,7 @@ import time
 
 import pytest
 from processes import is_alive
-from samples import NOW, ON_BOTH, words_of, write
+from samples import NOW, ON_BOTH, words_of, write_answers
 from sqlalchemy import select
 
 from geval_py.board.database.schema import submissions
@@ -95,7 +95,7 @@ def scan_four(command, board, submission, folder):
 def rescore_two(command, board, submission, folder):
     for position, name in enumerate(["ann", "stall"]):
         add(board, str(submission(name, seed=position)), now=NOW)
-    write(folder / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words_of("test-A")[::-1]))
+    write_answers(folder / "answers", words_of("test-A")[::-1])
     return command(folder, ["rescore", board.folder])
 
 

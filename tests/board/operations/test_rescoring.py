@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from samples import NOW, ON_BOTH, WORDS, count, output, words_of, write, write_set
+from samples import NOW, ON_BOTH, WORDS, count, output, words_of, write, write_answers, write_set
 from sqlalchemy import select
 
 from geval_py.board import site
@@ -34,10 +34,6 @@ def ranked(board, submission):
     return board
 
 
-def write_answers(tmp_path, words):
-    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
-
-
 def changed_answers():
     """Every answer made another word."""
     return [WORDS[(WORDS.index(word) + 1) % len(WORDS)] for word in words_of("test-A")]
@@ -53,13 +49,12 @@ def try_again(board):
 
 @ON_BOTH
 def test_new_answers_change_places_of_which_a_dry_run_tells(ranked, tmp_path, submission, sandbox_jobs):
-    """Eve is better than the others once the answers have changed."""
     folder = submission("eve", 0.1)
     pairs = zip(changed_answers(), words_of("test-A"), strict=True)
     write(folder / "test-A" / "out.tsv", "".join(f"{new}:0.6 {old}:0.05 :0.35\n" for new, old in pairs))
     add(ranked, str(folder), now=NOW)
     assert [entry[1] for entry in places(ranked)] == ["ann", "bob", "eve"]
-    write_answers(tmp_path, changed_answers())
+    write_answers(tmp_path / "answers", changed_answers())
     add(ranked, str(submission("late", 0.2)), now=NOW)
     before = places(ranked)
     dry = rescore(ranked, now=LATER, dry_run=True)
@@ -116,13 +111,13 @@ def test_another_version(ranked, monkeypatch):
 @pytest.mark.slow
 def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     words = words_of("test-A")
-    write_answers(tmp_path, words[:-1])
+    write_answers(tmp_path / "answers", words[:-1])
     rescored = rescore(ranked, now=LATER)
     reason = "`test-A/out.tsv`: the output has 60 lines for 59 items; the number of lines is that of dev-0: is this its output? [E104]"
     assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("rejected", reason)] * 2
     assert (places(ranked), count(ranked, scores)) == ([], 0)
     assert rescore(ranked, now=LATER).outdated == ()
-    write_answers(tmp_path, words)
+    write_answers(tmp_path / "answers", words)
     assert rescore(ranked, now=LATER).outdated == ()
     try_again(ranked)
     assert [entry[1] for entry in places(ranked)] == ["ann", "bob"]
@@ -135,7 +130,7 @@ def test_an_output_stays_one_of_the_test_that_it_was_taken_for(sqlite_board, tmp
     write(tmp_path / "uploads" / "bob" / "out.tsv", output("test-A", 0.4))
     add(board, str(tmp_path / "uploads" / "bob"), now=NOW)
     ((_, _, before),) = places(board)
-    write_answers(tmp_path, changed_answers())
+    write_answers(tmp_path / "answers", changed_answers())
     board = replace(board, settings=replace(board.settings, tests=(first, second)))
     rescore(board, now=LATER)
     ((_, _, after),) = places(board)
@@ -144,7 +139,7 @@ def test_an_output_stays_one_of_the_test_that_it_was_taken_for(sqlite_board, tmp
 
 
 def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked, tmp_path, sandbox_jobs):
-    write_answers(tmp_path, changed_answers())
+    write_answers(tmp_path / "answers", changed_answers())
     sandbox_jobs.unscored |= {"ann", "bob"}
     rescored = rescore(ranked, now=LATER)
     sandbox_jobs.unscored.clear()
@@ -157,8 +152,8 @@ def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked, 
 
 def test_answers_that_change_during_a_run_are_those_that_count(ranked, tmp_path):
     before = places(ranked)
-    write_answers(tmp_path, changed_answers())
-    rescore(ranked, now=LATER, progress=lambda *_: write_answers(tmp_path, words_of("test-A")))
+    write_answers(tmp_path / "answers", changed_answers())
+    rescore(ranked, now=LATER, progress=lambda *_: write_answers(tmp_path / "answers", words_of("test-A")))
     assert (places(ranked), status_of(ranked, NOW).outdated) == (before, {})
 
 
@@ -206,9 +201,8 @@ def kept(board, table):
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_of_two_runs_at_once_the_slower_one_changes_nothing(ranked, tmp_path, sandbox_jobs, fails):
-    """Not even if what it has scored has failed."""
     board = ranked
-    write_answers(tmp_path, changed_answers())
+    write_answers(tmp_path / "answers", changed_answers())
     sandbox_jobs.unscored |= {"ann", "bob"} if fails else set()
     before = []
 

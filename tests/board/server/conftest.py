@@ -18,11 +18,15 @@ def no_rest(monkeypatch):
 
 
 @pytest.fixture
-def served(board, new_board, tmp_path):
+def served(board, new_board, tmp_path, monkeypatch):
+    """A board and its server, which have one clock with the commands."""
     (tmp_path / "place").mkdir()
     if board.engine.dialect.name == "sqlite":
         shutil.copy(new_board / "accounts.sqlite", board.folder)
-    return Served(board, tmp_path / "place")
+    made = Served(board, tmp_path / "place")
+    for module in ("boards", "server"):
+        monkeypatch.setattr(f"geval_py.cli.board.{module}.now", made.clock)
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,6 @@ from geval_py.board.people.schema import accounts
 OUT, GOOD = "/upload/out.tsv?test=test-A", output("test-A", 0.5)
 
 
-@pytest.fixture(autouse=True)
-def one_clock(served, monkeypatch):
-    monkeypatch.setattr("geval_py.cli.board.server.now", served.clock)
-
-
 @pytest.fixture
 def command(served, geval):
     """Run geval board, with the board's folder as the first word."""
@@ -130,7 +125,6 @@ def test_an_account_that_is_opened_takes_nothing_of_others(served, command, chan
 
 
 def test_who_has_the_account_of_another_address_keeps_nothing_of_it(served, invite, command):
-    """A token that was made before the organiser corrected the address ends."""
     program = served.token("anna")
     assert command("close", "anna")[0] == 0
     assert command("open", "anna", "--email", "anna@uni.example")[0] == 0
@@ -175,8 +169,7 @@ def test_a_token_is_valid_for_some_days(served, command, days):
 
 
 @pytest.mark.parametrize(("header", "reason"), [
-    ("name,Full name,email", "`name`: name, Full name"),
-    ("Name,Mail,e-mail,team", "`email`: Mail, e-mail"),
+    ("name,Full name,email", "`name`: name, Full name"), ("Name,Mail,e-mail,team", "`email`: Mail, e-mail"),
     ("First name,Vorname,Last name", "`first`: First name, Vorname"),
 ])  # fmt: skip
 def test_a_list_with_two_columns_for_one_value_is_refused(served, invite, tmp_path, header, reason):

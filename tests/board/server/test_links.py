@@ -18,12 +18,6 @@ OUT, GOOD = "/upload/out.tsv?test=test-A", output("test-A", 0.5)
 SURE = {"sure": "yes"}
 
 
-@pytest.fixture(autouse=True)
-def one_clock(served, monkeypatch):
-    for module in ("server", "boards"):
-        monkeypatch.setattr(f"geval_py.cli.board.{module}.now", served.clock)
-
-
 def everything(served):
     return [served.rows(select(table)) for table in METADATA.tables.values()]
 

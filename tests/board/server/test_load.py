@@ -26,7 +26,6 @@ PAGES = ("/", "/me", "/index.html", "/api/me")
 
 @on_both_with("uploaders", [4, 40], quick=[])
 def test_readers_and_uploaders_at_a_deadline(board, uploaders):
-    """Each upload has a receipt, none is lost or double, and each page is the reader's own."""
     names = [f"reader-{number}" for number in range(10)]
     cookies, secrets = sessions(board, names), tokens(board, [f"team-{number}" for number in range(uploaders)])
     deadline, ended = threading.Barrier(uploaders), threading.Event()
@@ -65,19 +64,11 @@ def upload(port, token, number, deadline):
     return answer["receipt"]
 
 
-# Slow connections
-
-
-def blocks(name):
-    """Return the blocks of a language in the page about the server."""
-    page = (Path(__file__).parents[3] / "docs/server.md").read_text(encoding="utf-8")
-    return re.findall(rf"^```{name}\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-
-
 @contextlib.contextmanager
 def proxy(port, folder):
     """Run nginx as the page about the server tells, but without TLS; yield its port."""
-    server, top = blocks("nginx")
+    page = (Path(__file__).parents[3] / "docs/server.md").read_text(encoding="utf-8")
+    server, top = re.findall(r"^```nginx\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
     own = unused_port()
     server = re.sub(r"^ *ssl_certificate.*\n", "", server, flags=re.MULTILINE)
     server = server.replace("443 ssl", f"127.0.0.1:{own}").replace("127.0.0.1:8000", f"127.0.0.1:{port}")
@@ -134,7 +125,6 @@ class Slow:
 
 @pytest.mark.parametrize("number", [60, 5_000])
 def test_slow_connections_do_not_stop_good_ones(sqlite_board, tmp_path, number):
-    """Each sends a byte a second to the documented proxy; those of one account that are too many are refused."""
     good, slow = tokens(sqlite_board, ["good", "slow"])
     with contextlib.ExitStack() as stack:
         port, _ = stack.enter_context(serving(sqlite_board))

@@ -23,13 +23,6 @@ SURE = {"sure": "yes"}
 ASKED = "only the owner of a team can do this, to a member who neither owns it nor is an organiser"
 
 
-@pytest.fixture(autouse=True)
-def one_clock(request, monkeypatch):
-    clock = request.getfixturevalue("several" if "several" in request.fixturenames else "served").clock
-    for module in ("server", "boards"):
-        monkeypatch.setattr(f"geval_py.cli.board.{module}.now", clock)
-
-
 @pytest.fixture
 def change(served, geval):
     return lambda *words: geval("board", "team", served.board.folder, *words)

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from pathlib import Path
 
 import pytest
 from aiosmtpd.controller import Controller
@@ -243,9 +242,7 @@ def test_after_a_rescoring_those_whose_score_changed_are_told(served, mailbox):
         served.signed_in(name, email=f"{name}@uni.example").put(OUT, output("test-A", score))
     served.work()
     set_mail(served, mailbox.port)
-    answers = Path(served.board.settings.answers, "test-A", "expected.tsv")
-    words = answers.read_text(encoding="utf-8").splitlines(keepends=True)
-    answers.write_text("".join([*words[1:], words[0]]), encoding="utf-8")
+    served.move_answers()
     (first, _) = served.rows(select(submissions.c.code).order_by(submissions.c.id))
     rescore(served.board, now=served.clock(), dry_run=True)
     served.work()

@@ -67,11 +67,8 @@ def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
     assert f"submissions/{code}.html" in change("restore", "/submissions", code=code)
     announced = ("olga", "announce", "**Soon**: test-B <b>opens</b>")
     others = [
-        ("olga", "note", code),
-        ("olga", "withdraw", code),
-        ("olga", "take-back", "1"),
-        ("olga", "restore", code),
-    ]
+        ("olga", "note", code), ("olga", "withdraw", code), ("olga", "take-back", "1"), ("olga", "restore", code),
+    ]  # fmt: skip
     assert log(served)[:5] == [announced, *others]
     page = organiser.get(f"{HOME}/log").text
     assert page.index("restore") < page.index("take-back") < page.index("withdraw")
@@ -143,8 +140,7 @@ def test_without_mail_pending_invitations_are_a_file_of_new_links(served, organi
     ("restore", {"code": "0123456789ab"}, 422, "No submission has the code"),
     ("extend", {"team": "eve", "more": "1", "reason": "x"}, 422, "there is no team `eve`"),
     ("close", {"name": "nobody"} | SURE, 403, "there is no account `nobody`"),
-    ("invite", {"name": "eve", "role": "king"}, 422, "there is no role `king`"),
-    ("invite", {"name": ""}, 422, ""),
+    ("invite", {"name": "eve", "role": "king"}, 422, "there is no role `king`"), ("invite", {"name": ""}, 422, ""),
 ])  # fmt: skip
 def test_what_an_organiser_gets_wrong_changes_nothing(shared, anyone, change, form, status, says):
     before = log(shared)
@@ -180,7 +176,7 @@ def test_lists_are_searched_and_paged_people_in_natural_order(served, organiser)
 
 
 @pytest.mark.slow
-def test_an_organiser_downloads_grades_and_extends_a_deadline(served, organiser):
+def test_an_organiser_downloads_grades_and_extends_a_deadline(served, organiser, geval):
     set_keys(served.board, phases="[{name: main, until: 2027-01-10T13:00:00Z}]")
     served.send("anna", GOOD)
     served.clock.wait(hours=2)
@@ -189,6 +185,8 @@ def test_an_organiser_downloads_grades_and_extends_a_deadline(served, organiser)
     def grades():
         answer = organiser.get(f"{HOME}/grades.csv")
         assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+        shown = geval("board", "show", served.board.folder, "--by", "person", "--format", "csv")
+        assert (0, answer.text.removeprefix("\ufeff"), "") == shown
         return sorted(line.split(",")[6::2] for line in answer.text.splitlines()[1:])
 
     assert grades() == [["", "late"], ["1", ""]]
@@ -206,11 +204,8 @@ def test_an_organiser_downloads_grades_and_extends_a_deadline(served, organiser)
 def test_to_others_the_pages_do_not_exist(anyone, page):
     answers = {name: browser.get(HOME + page) for name, browser in anyone.items()}
     assert {name: answer.status_code for name, answer in answers.items()} == {
-        "olga": 200,
-        "anna": 404,
-        "ruth": 404,
-        "": 303,
-    }
+        "olga": 200, "anna": 404, "ruth": 404, "": 303,
+    }  # fmt: skip
     assert answers[""].headers["location"] == "/sign-in"
 
 
@@ -234,9 +229,7 @@ def test_no_token_opens_the_organisers_page(shared, anyone):
 @pytest.mark.slow
 def test_an_organiser_rescores(served, organiser, geval):
     served.send("anna", GOOD)
-    answers = Path(served.board.settings.answers, "test-A", "expected.tsv")
-    words = answers.read_text(encoding="utf-8").splitlines(keepends=True)
-    answers.write_text("".join([*words[1:], words[0]]), encoding="utf-8")
+    served.move_answers()
 
     def rescored(**form):
         assert organiser.post(f"{HOME}/rescore", data=form).status_code == 303
@@ -285,15 +278,12 @@ def test_a_team_withdraws_its_own_submission_alone(served):
     assert "anna" not in served.browser().get("/").text
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("{disclosed: 4}", "{disclosed: 4, ladder: true}",
-         "it may be a step of the ladder of test-A; ask the organiser to withdraw {}"),
-        ("phases: []", "phases: [{name: main, until: 2027-01-10T13:00:00Z}]",
-         "the deadline of main has passed; ask the organiser to withdraw {}"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("old", "new", "reason"), [
+    ("{disclosed: 4}", "{disclosed: 4, ladder: true}",
+     "it may be a step of the ladder of test-A; ask the organiser to withdraw {}"),
+    ("phases: []", "phases: [{name: main, until: 2027-01-10T13:00:00Z}]",
+     "the deadline of main has passed; ask the organiser to withdraw {}"),
+])  # fmt: skip
 def test_a_team_withdraws_nothing_that_shows_or_decides_more(served, old, new, reason):
     settings = Path(served.board.folder, "board.yaml")
     assert old in settings.read_text()

@@ -52,12 +52,19 @@ def set_server(board, **values):
     set_keys(board, server=json.dumps(values))
 
 
-@pytest.fixture
-def school(served, provider, monkeypatch):
-    """The server, whose people sign in by the provider; addresses of one domain may make accounts."""
+@pytest.fixture(autouse=True)
+def the_secret_of_the_school(monkeypatch):
     monkeypatch.setenv("SCHOOL", "a secret")
-    one = {"name": "School", "issuer": provider, "client": "board", "secret": "SCHOOL"}
-    set_server(served.board, sign_in=[one], open=["uni.example"])
+
+
+def school_at(issuer):
+    return {"name": "School", "issuer": issuer, "client": "board", "secret": "SCHOOL"}
+
+
+@pytest.fixture
+def school(served, provider):
+    """The server, whose people sign in by the provider; addresses of one domain may make accounts."""
+    set_server(served.board, sign_in=[school_at(provider)], open=["uni.example"])
     return served
 
 
@@ -127,12 +134,10 @@ def test_another_subject_with_an_address_that_is_used_is_refused(school):
     assert (answer.status_code, "is the address of an account" in reason_of(answer)) == (403, True)
 
 
-def test_a_sign_in_to_one_board_opens_no_other(several, provider, monkeypatch):
+def test_a_sign_in_to_one_board_opens_no_other(several, provider):
     """On one board everybody of a domain may make an account, on the other one nobody."""
-    monkeypatch.setenv("SCHOOL", "a secret")
-    one = {"name": "School", "issuer": provider, "client": "board", "secret": "SCHOOL"}
     for server, domains in zip(several.server.boards, ([], ["other.example"]), strict=True):
-        set_server(server.board(), sign_in=[one], open=domains)
+        set_server(server.board(), sign_in=[school_at(provider)], open=domains)
     browser = Browser(several.app)
     answer = browser.get(consent(go(browser, "/course/gap/sign-in/by/school"), "4"))
     assert answer.headers["location"] == "/course/gap/sign-in/name"
@@ -290,10 +295,8 @@ def test_starts_are_counted(school, monkeypatch):
     assert answers == [302, 302, 429]
 
 
-def test_a_provider_that_is_away_or_says_nonsense(served, monkeypatch, unused_port):
-    monkeypatch.setenv("SCHOOL", "a secret")
-    one = {"name": "School", "issuer": f"http://127.0.0.1:{unused_port}", "client": "board", "secret": "SCHOOL"}
-    set_server(served.board, sign_in=[one])
+def test_a_provider_that_is_away_or_says_nonsense(served, unused_port):
+    set_server(served.board, sign_in=[school_at(f"http://127.0.0.1:{unused_port}")])
     answer = served.browser().get("/sign-in/by/school")
     expected = "School gave an invalid response; try again later."
     assert (answer.status_code, reason_of(answer)) == (503, expected)
@@ -378,21 +381,18 @@ def test_github(served, github, monkeypatch):
 GOOD = {"name": "School", "issuer": "https://gitlab.com/", "client": "x", "secret": "Y"}
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"sign_in": [{"name": "School"}]}, "`client` is missing"),
-        ({"sign_in": [{**GOOD, "issuer": "http://gitlab.com"}]},
-         "`issuer` must be the address of a provider, such as https://gitlab.com"),
-        ({"sign_in": [{**GOOD, "secret": "hunter2"}]},
-         "`secret` must name an environment variable, such as GEVAL_GITLAB_SECRET"),
-        ({"sign_in": [GOOD, {**GOOD, "name": "SCHOOL!"}]},
-         "`sign_in` must give each provider a different name, with a letter or digit from a to z or 0 to 9"),
-        ({"mail": {"host": "x", "sender": "a\nb@c"}}, "`sender` must be an e-mail address"),
-        ({"mail": {"host": "x"}}, "`sender` is missing"),
-        ({"open": ["uni"]}, "`open` must list domains of e-mail addresses, such as uni.example, or '*' for all"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "message"), [
+    ({"sign_in": [{"name": "School"}]}, "`client` is missing"),
+    ({"sign_in": [{**GOOD, "issuer": "http://gitlab.com"}]},
+     "`issuer` must be the address of a provider, such as https://gitlab.com"),
+    ({"sign_in": [{**GOOD, "secret": "hunter2"}]},
+     "`secret` must name an environment variable, such as GEVAL_GITLAB_SECRET"),
+    ({"sign_in": [GOOD, {**GOOD, "name": "SCHOOL!"}]},
+     "`sign_in` must give each provider a different name, with a letter or digit from a to z or 0 to 9"),
+    ({"mail": {"host": "x", "sender": "a\nb@c"}}, "`sender` must be an e-mail address"),
+    ({"mail": {"host": "x"}}, "`sender` is missing"),
+    ({"open": ["uni"]}, "`open` must list domains of e-mail addresses, such as uni.example, or '*' for all"),
+])  # fmt: skip
 def test_wrong_settings_have_their_place(board, values, message):
     set_server(board, **values)
     with pytest.raises(ConfigError) as caught:

@@ -18,7 +18,6 @@ from geval_py.board.intake import sandbox
 from geval_py.board.operations import scheduler
 from geval_py.board.server import queue, worker
 from geval_py.board.server.worker import Worker
-from geval_py.cli.board import boards
 
 OUT = "/upload/out.tsv?test=test-A"
 
@@ -162,9 +161,6 @@ def test_the_longest_pause_after_an_error_is_kept(board):
     assert queue.lease(board, clock()).tries == queue.MAX_TRIES
 
 
-# Workers
-
-
 def sent(served, number=1, name="anna"):
     program = served.token(name)
     return program, [program.put(OUT, output("test-A", 0.5, seed)).json()["number"] for seed in range(number)]
@@ -212,7 +208,7 @@ def test_an_upload_whose_workers_died_fails_and_costs_nothing(served):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["command", "button"])
-def test_an_upload_that_failed_is_tried_again_with_its_arrival(served, geval, monkeypatch, way):
+def test_an_upload_that_failed_is_tried_again_with_its_arrival(served, geval, way):
     program, (number,) = sent(served)
     before = program.get(f"/api/uploads/{number}").json()
     let_workers_die(served)
@@ -222,7 +218,6 @@ def test_an_upload_that_failed_is_tried_again_with_its_arrival(served, geval, mo
         assert "Try failed uploads again" in organiser.get("/organiser").text
         assert organiser.post("/organiser/try-again").status_code == 303
     else:
-        monkeypatch.setattr(boards, "now", served.clock)
         words = "board", "rescore", served.board.folder, "--again"
         assert geval(*words, "--dry-run") == (0, "nothing is out of date\n", "")
         assert states(served) == ["failed"]
@@ -260,7 +255,6 @@ def test_an_error_is_tried_again_later_and_at_last_fails(served, monkeypatch):
 
 
 def test_an_upload_of_the_same_file_as_a_trial_before_it_has_its_content(served):
-    """The trial is settled first, and its content is not deleted."""
     program = served.token("anna")
     text = output("test-A", 0.5)
     numbers = [program.put(f"{OUT}{more}", text).json()["number"] for more in ("&dry=yes", "")]
@@ -357,15 +351,7 @@ def test_a_trial_is_checked_as_in_its_phase(served):
     assert (told["state"], "dev-0" in told["reason"]) == ("rejected", True)
 
 
-@pytest.mark.usefixtures("children")
-def test_a_worker_works_with_children_too(served):
-    sent(served, 2)
-    assert served.work() == 2
-    assert states(served) == ["scored", "scored"]
-
-
-def test_the_status_of_a_board_tells_of_its_queue(served, geval, monkeypatch):
-    monkeypatch.setattr(boards, "now", served.clock)
+def test_the_status_of_a_board_tells_of_its_queue(served, geval):
     assert "queue:" not in geval("board", "status", served.board.folder)[1]
     sent(served, 2)
     queue.lease(served.board, served.clock())

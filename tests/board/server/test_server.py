@@ -34,9 +34,6 @@ def state(program, number):
     return program.get(f"/api/uploads/{number}").json()
 
 
-# Signing in
-
-
 def test_an_invitation_signs_in_once(served):
     link, browser = served.invite("anna"), served.browser()
     assert "You are invited as anna" in browser.get(link).text
@@ -203,9 +200,6 @@ def test_a_team_sees_its_own_uploads_alone(served):
     assert number in served.signed_in("anna").get("/me").text
 
 
-# Uploads
-
-
 @ON_BOTH
 def test_an_upload_is_scored_and_has_a_valid_receipt(served):
     program = served.token("anna")
@@ -352,9 +346,7 @@ NAME = "the file's name needs visible characters, at most 200 bytes, and must no
     ("/upload/out.jsonl.xz", "an output needs a test set: test-A, dev-0; name it with geval submit -t test-A"),
     ("/upload/out.tsv?test=test-B", "there is no test set `test-B`: test-A, dev-0; name it with geval submit -t test-A"),
     ("/upload/out.tsv?test=../x", "there is no test set `../x`: test-A, dev-0; name it with geval submit -t test-A"),
-    ("/upload/..%2F..%2Fout.sh?test=test-A", None),
-    ("/upload/.zip", NAME),
-    ("/upload/a%00.zip", NAME),
+    ("/upload/..%2F..%2Fout.sh?test=test-A", None), ("/upload/.zip", NAME), ("/upload/a%00.zip", NAME),
     ("/upload/team.zip?test=test-A", "`team.zip` is an archive, whose folders name the test sets: leave the test set out"),
     (
         "/upload/out.exe?test=test-A",
@@ -367,9 +359,6 @@ def test_names_that_are_refused(shared, path, reason):
     assert answer.status_code in (403, 404, 405)
     assert reason is None or answer.json()["error"] == reason
     assert count(shared.board, submissions) == 0
-
-
-# What strangers try
 
 
 def test_an_older_browser_is_known_by_its_origin(served):
@@ -390,11 +379,10 @@ def test_every_answer_has_the_headers_that_guard_it(shared, name, path):
     assert headers["cache-control"] == ("no-cache" if path in ("/", "/static/board.css") else "no-store")
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/../board.yaml", "/..%2fboard.yaml", "/%2e%2e/board.yaml", "/static/../../board.yaml", "/.git/config",
-     "/static/%00", "/..%5cboard.yaml", "/receipt.key", "//etc/passwd"],
-)  # fmt: skip
+@pytest.mark.parametrize("path", [
+    "/../board.yaml", "/..%2fboard.yaml", "/%2e%2e/board.yaml", "/static/../../board.yaml", "/.git/config",
+    "/static/%00", "/..%5cboard.yaml", "/receipt.key", "//etc/passwd",
+])  # fmt: skip
 def test_no_path_leaves_the_site(shared, path):
     answer = shared.browser().get(path)
     assert answer.status_code == 404

@@ -9,7 +9,7 @@ import socket
 import sqlite3
 import tarfile
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 from deployed import unused_port
@@ -28,14 +28,19 @@ from geval_py.board.server.app import ROUTES
 
 GOOD = output("test-A", 0.5)
 SMUGGLED = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 PUT = b"PUT /upload/out.tsv?test=test-A HTTP/1.1\r\nHost: x\r\n"
 MAX_BYTES = 1 << 20  # of an answer
 
 
+def connected(address, seconds=10):
+    host, _, port = address.rpartition("/")[2].partition(":")
+    return closing(socket.create_connection((host, int(port)), timeout=seconds))
+
+
 def ask(address, request, *, seconds=1):
     """Send bytes, and give all that is answered until the server closes, or says nothing more."""
-    host, _, port = address.rpartition("/")[2].partition(":")
-    with closing(socket.create_connection((host, int(port)), timeout=seconds)) as connection:
+    with connected(address, seconds) as connection:
         answer = b""
         try:
             connection.sendall(request)
@@ -61,22 +66,16 @@ def token_of(served):
     return b"Authorization: " + served.token("anna")._headers["Authorization"].encode() + b"\r\n"
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        b"Content-Length: 3\r\nContent-Length: 38\r\n\r\nabc", b"Content-Length: 3, 38\r\n\r\nabc",
-        b"Content-Length: -1\r\n\r\nabc", b"Content-Length: +3\r\n\r\nabc", b"Content-Length: 0x3\r\n\r\nabc",
-        b"Content-Length: 99999999999999999999999\r\n\r\nabc",
-        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
-        b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
-        b"Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n", b"X: a\x00b\r\nContent-Length: 0\r\n\r\n",
-        b"X : a\r\nContent-Length: 0\r\n\r\n", "Content-Length: ²\r\n\r\n".encode(),
-        b"Content-Length: 1_000\r\n\r\nabc",
-    ],
-    ids=lambda headers: repr(headers)[2:42],
-)  # fmt: skip
+@pytest.mark.parametrize("headers", [
+    b"Content-Length: 3\r\nContent-Length: 38\r\n\r\nabc", b"Content-Length: 3, 38\r\n\r\nabc",
+    b"Content-Length: -1\r\n\r\nabc", b"Content-Length: +3\r\n\r\nabc", b"Content-Length: 0x3\r\n\r\nabc",
+    b"Content-Length: 99999999999999999999999\r\n\r\nabc",
+    b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+    b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
+    b"Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n", b"X: a\x00b\r\nContent-Length: 0\r\n\r\n",
+    b"X : a\r\nContent-Length: 0\r\n\r\n", "Content-Length: ²\r\n\r\n".encode(), b"Content-Length: 1_000\r\n\r\nabc",
+], ids=lambda headers: repr(headers)[2:42])  # fmt: skip
 def test_a_request_that_can_be_read_in_two_ways_is_not_read(shared, door, headers):
-    """What follows it is no second request, and nothing is stored."""
     answer = ask(door, PUT + token_of(shared) + headers + SMUGGLED)
     assert [one for one in statuses(answer) if one < 400] == []
     assert b"waiting" not in answer
@@ -98,11 +97,10 @@ def test_a_body_with_a_length_and_chunks_ends_the_connection(shared, door):
 ], ids=["many headers", "long header", "cookies", "address"])  # fmt: skip
 def test_a_head_beyond_measure(door, request_head):
     assert [one for one in statuses(ask(door, b"GET " + request_head + b"\r\n")) if one < 400] == []
-    assert statuses(ask(door, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")) == [200]
+    assert statuses(ask(door, HEALTH)) == [200]
 
 
 def test_a_chunked_body_ends_at_the_limit(served, address):
-    """A sender who never says how much will come is cut off after the limit, and nothing of it stays."""
     set_keys(served.board, server="{upload: 100_000}")
     chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
     answer = ask(address, PUT + token_of(served) + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 30)
@@ -126,8 +124,7 @@ def test_a_form_is_refused_before_its_body_comes(served, address, monkeypatch):
                          (("ron", "reader"), ("anna", "submitter"), ("bob", "submitter")))  # fmt: skip
     assert statuses(ask(address, UPLOAD + cookie(reader) + b"\r\n", seconds=20)) == [403]
     monkeypatch.setattr(served.server.receiving, "default_factory", lambda: asyncio.Semaphore(1))
-    host, _, port = address.rpartition("/")[2].partition(":")
-    with closing(socket.create_connection((host, int(port)), timeout=20)) as held:
+    with connected(address) as held:
         held.sendall(UPLOAD + cookie(anna) + b"\r\n" + FIELD)
         while not any(slots.locked() for slots in served.server.receiving.values()):
             time.sleep(0.01)
@@ -158,8 +155,7 @@ def test_a_form_that_stalls_is_given_up(served, address, tmp_path, monkeypatch, 
 @pytest.mark.parametrize("path", ["/me/upload", "/me/tokens"])
 def test_a_form_that_is_cut_off_is_no_error(served, address, caplog, path):
     head = f"POST {path} HTTP/1.1\r\n".encode() + SAME_SITE + FORM.replace(b"100000", b"50000")
-    host, _, port = address.rpartition("/")[2].partition(":")
-    with closing(socket.create_connection((host, int(port)))) as connection:
+    with connected(address) as connection:
         connection.sendall(head + cookie(served.signed_in("anna")) + b"\r\n" + FIELD)
     assert statuses(ask(address, b"GET /me HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")) == [303]
     time.sleep(0.2)
@@ -167,16 +163,10 @@ def test_a_form_that_is_cut_off_is_no_error(served, address, caplog, path):
 
 
 def test_those_who_send_nothing_hold_up_nobody(door):
-    """A hundred connections with half a request each, and one good one."""
-    host, _, port = door.rpartition("/")[2].partition(":")
-    slow = [socket.create_connection((host, int(port)), timeout=10) for _ in range(100)]
-    try:
-        for one in slow:
-            one.sendall(b"GET / HTTP/1.1\r\nX")
-        assert statuses(ask(door, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")) == [200]
-    finally:
-        for one in slow:
-            one.close()
+    with ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(connected(door)).sendall(b"GET / HTTP/1.1\r\nX")
+        assert statuses(ask(door, HEALTH)) == [200]
 
 
 @ON_BOTH
@@ -194,7 +184,6 @@ def test_no_address_has_a_number_beyond_the_database(served, caplog, digits):
 
 @pytest.mark.parametrize("number", ["²", "-1", "1_000", "0x1", " ", "9" * 10])
 def test_what_is_no_number_is_refused_by_one_rule(shared, number):
-    """In an address, in a form, and as the id of something."""
     olga = shared.signed_in("olga", role="organiser")
     answers = [
         olga.get("/organiser/people", params={"page": number}),
@@ -259,10 +248,7 @@ def test_a_token_that_was_ended_is_not_used_again(served):
     assert program.put("/upload/out.tsv?test=test-A", GOOD).status_code == 401
 
 
-@pytest.mark.parametrize(
-    ("scope", "upload"),
-    [("submit", 201), ("read", 401)],
-)
+@pytest.mark.parametrize(("scope", "upload"), [("submit", 201), ("read", 401)])
 def test_a_token_reaches_only_what_its_scope_is_for(served, scope, upload):
     """A token that was stolen makes no token, invitation or session, which would outlast it."""
     program = served.token("anna", scope=scope, days=1)
@@ -371,7 +357,6 @@ def test_an_error_that_nobody_thought_of_says_nothing_of_the_server(served, monk
     (b"PK\x03\x04", "is not a zip archive, or is damaged"),
 ], ids=["slip", "cut"])  # fmt: skip
 def test_hostile_archives_are_refused_with_the_reason(served, content, reason):
-    """By the same sandbox as those of a folder."""
     told = served.send("anna", content, "/upload/anna.zip")
     assert (told["state"], reason in told["reason"]) == ("rejected", True)
     assert served.work() == 0

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 import pytest
-from samples import LINES, WORDS, output, words_of, write, write_challenge
+from samples import LINES, WORDS, output, words_of, write, write_answers, write_challenge
 from story import Story, set_clock
 
 from geval_py.board.ranking.parts import public_lines
@@ -49,7 +49,7 @@ def correct(folder, answers):
     words = words_of(TEST)
     for place, word in answers.items():
         words[place] = word
-    write(folder / "answers" / TEST / "expected.tsv", "".join(f"{word}\n" for word in words))
+    write_answers(folder / "answers", words)
 
 
 def places_of_parts():
