@@ -117,10 +117,8 @@ def broken(one, index):
         return replace(one, withdrawn=one.arrived + timedelta(days=1), outputs=())
     if index % 31 == 8:
         links = [
-            ("code", "https://example.org/x"),
-            ("evil", "javascript:alert(1)"),
-            (HOSTILE, "https://example.org/y"),
-        ]
+            ("code", "https://example.org/x"), ("evil", "javascript:alert(1)"), (HOSTILE, "https://example.org/y"),
+        ]  # fmt: skip
         texts = dict.fromkeys(("submitter", "description", "affiliation", "remark"), HOSTILE)
         return replace(one, **texts, tags=(HOSTILE,), links=tuple(links))
     return one
@@ -162,9 +160,6 @@ def of_two_phases():
         for (test, phase), of in whole.standings.items()
     }
     return replace(whole, standings=standings)
-
-
-# What is in the files of a site
 
 
 class Reader(HTMLParser):

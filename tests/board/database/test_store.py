@@ -90,14 +90,10 @@ def test_a_moment_needs_a_zone():
         Moment().process_bind_param(datetime(2027, 1, 1), None)
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"no database at all " * 9, "file is not a database"),
-        (b"", "it contains no board"),
-        (None, "it contains no board"),
-    ],
-)
+@pytest.mark.parametrize(("content", "reason"), [
+    (b"no database at all " * 9, "file is not a database"), (b"", "it contains no board"),
+    (None, "it contains no board"),
+])  # fmt: skip
 def test_a_file_that_is_no_board(content, reason, sqlite_board):
     path = Path(sqlite_board.folder) / "board.sqlite"
     path.unlink()

@@ -88,17 +88,14 @@ PASSWORD = "the password of the database would stand in board.yaml\n  set GEVAL_
 NO_DRIVER = "the board's database needs MySQLdb from the extra postgresql: pip install 'psycopg[binary]>=3.1'"
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "kind", "message"),
-    [
-        ("challenge", "none", MissingFileError, "No directory with the expected results"),
-        ("answers", "none", MissingFileError, "No folder with the answers: `none`"),
-        ("database", "mysql://x/y", UsageError, NO_DRIVER),
-        ("database", "postgresql://ann@host:port/name", UsageError, NO_URL),
-        ("database", "postgresql://ann:sec?ret@host:port/name", UsageError, PASSWORD),
-        ("database", "postgresql://ann@host/name?x=y&password=sec@ret", UsageError, PASSWORD),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("key", "value", "kind", "message"), [
+    ("challenge", "none", MissingFileError, "No directory with the expected results"),
+    ("answers", "none", MissingFileError, "No folder with the answers: `none`"),
+    ("database", "mysql://x/y", UsageError, NO_DRIVER),
+    ("database", "postgresql://ann@host:port/name", UsageError, NO_URL),
+    ("database", "postgresql://ann:sec?ret@host:port/name", UsageError, PASSWORD),
+    ("database", "postgresql://ann@host/name?x=y&password=sec@ret", UsageError, PASSWORD),
+])  # fmt: skip
 def test_what_cannot_be_made(key, value, kind, message, challenge, tmp_path):
     with pytest.raises(kind) as caught:
         creating.create(tmp_path / "board", **{"challenge": challenge, "answers": tmp_path / "answers", key: value})

@@ -108,7 +108,6 @@ def test_a_retry_that_cannot_be_received_leaves_what_was_received(board, submiss
 
 @pytest.mark.parametrize("packed", [True, False], ids=["archive", "folder"])
 def test_what_a_limit_kept_out_is_accepted_once_it_is_larger(board, submission, tmp_path, packed):
-    """It keeps its code and its arrival: it is the same content."""
     source = submission("ann", variants=("k=1", "k=2", "k=3"))
     uploads = tmp_path / "uploads"
     if packed:

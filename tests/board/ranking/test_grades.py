@@ -46,7 +46,6 @@ def exact(loss):
 
 
 def test_grades_are_of_the_teams_at_the_deadline(rows):
-    """Who left or was removed later keeps the row, and who came later has none."""
     rows.submit("team 10", losses(3, 2), at=30)
     rows.submit("team 2", losses(2, 3), at=30)
     late = OPEN + timedelta(minutes=30)

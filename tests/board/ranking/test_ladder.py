@@ -128,12 +128,15 @@ def test_a_metric_where_higher_is_better_climbs_too(tmp_path):
     assert shown_scores(rows) == [float(f"{math.exp(-mean):.14e}") for mean in (3.0, 3.0, 2.0)]
 
 
-def test_a_metric_without_a_best_score_climbs_too(tmp_path):
-    """Improvement has no end: neither a distance from it nor a logarithm of that."""
-    rows = Rows(tmp_path, tests=LADDER, metric="Improvement@0.5")
-    for at, score in enumerate([-30.0, -40.0, 0.5, 0.4, 800.0]):
+@pytest.mark.parametrize(("metric", "tests", "scores", "shown"), [
+    ("BLEU", "{test-A: {ladder: true, disclosed: 3}}", [0.5, 0.54, 0.56, 0.55], [0.5, 0.5, 0.56, 0.56]),
+    ("Improvement@0.5", LADDER, [-30.0, -40.0, 0.5, 0.4, 800.0], [-30.0, -30.0, 0.5, 0.5, 800.0]),
+], ids=["by a tenth of the way to the best", "without a best score"])  # fmt: skip
+def test_a_metric_that_is_not_made_of_losses_climbs_too(tmp_path, metric, tests, scores, shown):
+    rows = Rows(tmp_path, tests=tests, metric=metric)
+    for at, score in enumerate(scores):
         rows.submit("one", score, at=at)
-    assert shown_scores(rows) == [-30.0, -30.0, 0.5, 0.5, 800.0]
+    assert shown_scores(rows) == shown
 
 
 def test_what_it_would_take_tells_of_the_shown_score_alone(rows):

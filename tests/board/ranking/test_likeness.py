@@ -81,12 +81,10 @@ def systems(tmp_path_factory):
     halves = gazette.train[: len(gazette.train) // 2], gazette.train[len(gazette.train) // 2 :]
     original = gazette.output(gazette.train, 4, 2)
     honest = {
-        "original": original,
-        "four-grams of one half": gazette.output(halves[0], 4, 2),
+        "original": original, "four-grams of one half": gazette.output(halves[0], 4, 2),
         "four-grams of the other half": gazette.output(halves[1], 4, 2),
-        "bigrams": gazette.output(gazette.train, 2, 2),
-        "four-grams of the left": gazette.output(gazette.train, 4, 1),
-    }
+        "bigrams": gazette.output(gazette.train, 2, 2), "four-grams of the left": gazette.output(gazette.train, 4, 1),
+    }  # fmt: skip
     chance = random.Random(8)
     copies = {
         name: [copied(line, chance, number) for number, line in enumerate(original)]

@@ -53,9 +53,6 @@ def private_of(public):
     return set(range(LINES)) - public
 
 
-# Which lines are public
-
-
 @pytest.mark.parametrize(("lines", "share", "wanted"), [(123, 0.3, 37), (100, 0.5, 50), (10, 0.01, 1), (10, 0.99, 9)])
 def test_the_public_part_has_its_share_of_the_lines(lines, share, wanted):
     assert len(public_lines([str(line) for line in range(lines)], share, "secret")) == wanted
@@ -88,9 +85,6 @@ def test_the_public_lines_are_as_likely_everywhere():
     assert all(abs(count - 600) < 5 * math.sqrt(2000 * 0.3 * 0.7) for count in counts)
 
 
-# Documents
-
-
 def scored_by(board, documents, submission, cells):
     """Score an output by the documents of a column; return the receipt and the documents of its lines."""
     write(Path(board.settings.challenge) / "test-A/in.tsv", "".join(f"{cells(n)}\ttext {n}\n" for n in range(60)))
@@ -104,7 +98,6 @@ def scored_by(board, documents, submission, cells):
 
 @pytest.mark.parametrize(("column", "size"), [("1", 30), ("2", 3), ("2,1", 30)])
 def test_documents_are_those_of_the_named_column(column, size, sqlite_board, submission):
-    """Of columns that nest, the coarsest."""
     receipt, stored = scored_by(sqlite_board, column, submission, lambda line: f"{line // 30}\t{line // 3}")
     assert receipt.state == "scored"
     assert stored == [[line // size for line in range(60)]]
@@ -145,9 +138,6 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
     assert references_of(rows.board.settings) != by_document
 
 
-# board.yaml
-
-
 @pytest.mark.parametrize(("keys", "message"), [
     ({"tests": "{test-A: {split: 30}}"}, "`split` must be a percentage between 0 % and 100 %, such as 30 %"),
     ({"tests": "{test-A: {split: 100 %}}"}, "`split` must be a percentage between 0 % and 100 %, such as 30 %"),
@@ -169,8 +159,7 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
     ({"zone": "Europe/Nowhere"}, "`zone` must be a time zone, such as Europe/Warsaw or UTC"),
     ({"phases": "[{name: a, until: 2027-01-31 23:59 Europe/Nowhere}]"},
      "Europe/Nowhere` is not a time with one time zone; write it as"),
-    ({"phases": "[{name: a}]"}, "`until` is missing"),
-    ({"phases": "[1]"}, "`phases` must have keys with values"),
+    ({"phases": "[{name: a}]"}, "`until` is missing"), ({"phases": "[1]"}, "`phases` must have keys with values"),
     ({"metric": '" "'}, "`metric` must not be empty"), ({"title": '" "'}, "`title` must not be empty"),
     ({"entries": "some"}, "`entries` must be 'best' or 'all'"),
     ({"transports": "[https, ftp]"}, "`transports` must be 'https', 'ssh', 'git', 'http' or 'file'"),
@@ -182,9 +171,6 @@ def test_errors_in_board_yaml(rows, keys, message):
     with pytest.raises(ConfigError) as caught:
         rows.edit(**keys)
     assert message in str(caught.value)
-
-
-# What is shown, and when
 
 
 def test_the_public_part_is_shown_until_the_deadline_then_the_private_one(rows, public):

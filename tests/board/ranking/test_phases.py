@@ -46,8 +46,7 @@ def test_a_phase_has_its_own_settings_and_the_boards_where_it_has_none(rows):
 
 @pytest.mark.parametrize(("own", "message"), [
     ("tests: [test-B]", "the phase `dev` names `test-B`, which is not in `tests`"),
-    ("test: [dev-0]", "unknown key `test`; did you mean `tests`?"),
-    ("variants: 0", "`variants` must be at least 1"),
+    ("test: [dev-0]", "unknown key `test`; did you mean `tests`?"), ("variants: 0", "`variants` must be at least 1"),
     ("disclosed: 16", "`disclosed` must be at most 15"), ("ladder: maybe", "`ladder` must be true or false"),
 ])  # fmt: skip
 def test_errors_in_a_phase(rows, own, message):
@@ -188,14 +187,6 @@ def test_with_a_ladder_the_ends_of_an_interval_have_a_digit_less(tmp_path):
     rows.submit("one", losses(3.0))
     (entry,) = rows.standings().entries
     assert entry.output.shown == (20.0, 10.0, 30.0)
-
-
-def test_a_metric_that_is_not_made_of_losses_climbs_by_a_tenth_of_the_way_to_the_best(tmp_path):
-    rows = Rows(tmp_path, tests="{test-A: {ladder: true, disclosed: 3}}", metric="BLEU")
-    for at, score in enumerate([0.5, 0.54, 0.56, 0.55]):
-        rows.submit("one", score, at=at)
-    rows.refresh()
-    assert [value for _, value in shown_variants(rows)] == [0.5, 0.5, 0.56, 0.56]
 
 
 def test_pages_with_several_phases_write_each_score_with_the_digits_of_its_phase(rows, tmp_path):

@@ -103,8 +103,7 @@ TABLE = table(
 )  # fmt: skip
 SENTENCES = {
     1: (
-        "No entry has a better score.",
-        "The entry at place 2 is 10.4 behind.",
+        "No entry has a better score.", "The entry at place 2 is 10.4 behind.",
         "On similar lines, the place might be any from 1 to 2: these entries are not significantly different.",
         "The nearest entry that is significantly worse is at place 3, 30.1 worse.",
     ),
@@ -119,11 +118,10 @@ SENTENCES = {
     ),
     6: (
         "The score is infinite: an expected word has the probability 0.",
-        "Place 5 needs a PerplexityHashed below 700.1.",
-        "Place 1 needs a PerplexityHashed below 549.9.",
+        "Place 5 needs a PerplexityHashed below 700.1.", "Place 1 needs a PerplexityHashed below 549.9.",
         "The nearest entry that is significantly better is at place 5, infinitely better.",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("number", SENTENCES)

@@ -26,7 +26,6 @@ def deadline(hours):
 
 
 def test_what_is_withdrawn_is_gone_before_anything_is_disclosed_anew(rows):
-    """Its disclosed score may still be stored."""
     rows.submit("one", 100.0)
     code = rows.submit("two", 1.5)
     rows.refresh()
@@ -123,16 +122,13 @@ SCORES = st.sampled_from([1.5, 1.50001, 1.6, 2.0, 30.0, math.inf, None])
 SUBMISSIONS = st.lists(
     st.fixed_dictionaries(
         {
-            "name": st.sampled_from("abcd"),
-            "variants": st.lists(SCORES, min_size=1, max_size=2),
-            "at": st.integers(0, 5),
-            "baseline": st.booleans(),
-            "withdrawn": st.sampled_from([None, None, START]),
+            "name": st.sampled_from("abcd"), "variants": st.lists(SCORES, min_size=1, max_size=2),
+            "at": st.integers(0, 5), "baseline": st.booleans(), "withdrawn": st.sampled_from([None, None, START]),
             "state": st.sampled_from([SCORED, SCORED, REJECTED, FAILED]),
         }
     ),
     max_size=8,
-)
+)  # fmt: skip
 
 
 def rounded(score):

@@ -157,7 +157,6 @@ def test_no_byte_that_is_written_tells_an_answer(told):
 
 
 def test_canaries_are_found_where_they_are(told):
-    """The search finds what is packed: the whole export has the answers."""
     story, board, answers, _ = told
     found = list(unpacked((story.folder / "whole.tar").read_bytes()))
     assert all(any(secret in part for part in found) for secret in secrets_of(board, answers)[:1])

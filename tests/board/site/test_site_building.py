@@ -63,10 +63,8 @@ def test_what_is_stored_is_shown_but_why_one_was_withdrawn(rows, tmp_path):
     site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
     entries = json.loads((tmp_path / "public/data/leaderboard.test-A.json").read_text())["entries"]
     assert [(one["place"], one["submitter"], one["score"]) for one in entries] == [
-        (1, "ann", 150.0),
-        (1, "bob", 150.0),
-        (3, "eve", "Infinity"),
-    ]
+        (1, "ann", 150.0), (1, "bob", 150.0), (3, "eve", "Infinity"),
+    ]  # fmt: skip
     written = files_of(tmp_path / "public")
     assert [name for name, content in written.items() if b"shy" in content or b"asked for" in content] == []
     assert b"Withdrawn on" in written[f"submissions/{rows.withdrawn}.html"]
@@ -107,7 +105,6 @@ def test_how_good_the_best_of_several_looks_by_chance(rows, tmp_path):
 
 
 def test_of_a_long_line_the_words_near_the_gap_are_shown(rows, tmp_path):
-    """Sixty characters on each side; of several columns the last two."""
     items = [f"x\t{'f' * 60}{'n' * 60}\t{'n' * 60}{'f' * 60}", f"x\ty\t{'n' * 60}\t{'n' * 60}"]
     write(tmp_path / "challenge/dev-0/in.tsv", "".join(f"{item}\n" for item in items))
     site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
@@ -163,8 +160,7 @@ def test_of_two_runs_the_site_of_the_later_end_stays(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"),
-    [("folder", "Directory not empty"), ("file", "Not a directory"), ("link", "Not a directory")],
+    ("name", "reason"), [("folder", "Directory not empty"), ("file", "Not a directory"), ("link", "Not a directory")]
 )
 def test_only_a_site_is_replaced(tmp_path, rows, name, reason):
     write(tmp_path / "folder" / "thesis.tex", "years of work")

@@ -19,7 +19,7 @@ Open a pull request in [gazette](https://example.org/gazette).
 """
 
 
-def test_how_to_submit_says_where():
+def test_how_to_submit_says_where_or_whom_to_ask():
     text = made(site_views.view(changes={"submit": MARKDOWN}))["submit.html"]
     page = Reader(text)
     assert "Where Open a pull request in gazette." in page.words
@@ -27,9 +27,6 @@ def test_how_to_submit_says_where():
     assert "alert(1)</script>" in page.words
     assert len(page.all("script")) == 1  # our own
     assert "javascript:" not in "".join(link.get("href", "") for link in page.all("a"))
-
-
-def test_where_nothing_is_said_submitters_are_told_whom_to_ask():
     page = Reader(made(site_views.view())["submit.html"])
     assert "Ask the organiser where to send it." in page.words
 
