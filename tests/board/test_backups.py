@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from answer_formats import in_another_format
-from samples import NOW, WORDS, change, output, submission_in, without_limits, words_of, write, write_challenge
+from samples import NOW, change, output, submission_in, without_limits, words_of, write_answers, write_challenge
 from sqlalchemy import select
 
 from geval_py.board.backups import PLACES, back_up, restore, write_archive
@@ -56,13 +56,11 @@ def full_anywhere(board, submission, tmp_path):
 
 def filled(board, submission, tmp_path):
     """Put something into each table of a board; the answers have a canary word."""
-    words = [CANARY, *words_of("test-A")[1:]]
-    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
+    write_answers(tmp_path / "answers", [CANARY, *words_of("test-A")[1:]])
     add(board, str(submission("ann", 0.5, variants=("k=1", "k=2"))), now=NOW)
     add(board, str(submission("bob", 0.4, tests=("test-A", "dev-0"))), now=NOW)
     add(board, str(submission("mal", lines=3)), now=NOW)
-    words = [CANARY, *words_of("test-A")[2:], WORDS[0]]
-    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
+    write_answers(tmp_path / "answers", [CANARY, *words_of("test-A")[2:], "word0"])
     rescore(board, now=NOW)
     gone = add(board, str(submission("gone", 0.3)), now=NOW)
     change(board, moderating.withdraw, board.settings, gone.code, "it used the answers", NOW)
@@ -81,7 +79,7 @@ def uploaded(board, tmp_path):
         audit.log(connection, account.label, "withdrew", now=NOW)
         queue.ask_to_rescore(connection, account.name, NOW, dry=True)
     path, text = tmp_path / "upload", output("test-A", 0.6)
-    write(path, text)
+    path.write_text(text)
     digest = hashlib.sha256(text.encode()).hexdigest()
     names = {"sent_name": "out.tsv", "test": "test-A", "sha256": digest, "bytes": len(text), "trial": False}
     key = signed_receipts.signing_key(board.folder)
@@ -179,7 +177,6 @@ def test_answers_in_json_lines(sqlite_board, submission, tmp_path):
 
 @pytest.mark.parametrize("quoted", ["{}", "'{}'", '"{}"', "&place {}"])
 def test_an_import_that_names_what_is_not_its_own_is_refused(full, tmp_path, quoted):
-    """A board.yaml that names the database, the challenge and the answers of another board."""
     back_up(full.folder, str(tmp_path / "board.tar"), now=NOW)
     found = members(tmp_path / "board.tar")
     text = found["board.yaml"].decode()

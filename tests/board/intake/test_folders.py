@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -111,29 +112,17 @@ def test_limits(refusal, folder, other, limits, reason):
     assert refusal(folder({other: LINE, OUT: LINE}), **limits) == reason
 
 
-class Counting:
-    """What os.scandir gives; it counts the entries that are asked for."""
-
-    def __init__(self, entries, seen):
-        self._entries, self._seen = entries, seen
-
-    def __iter__(self):
-        for entry in self._entries:
-            self._seen.append(entry.name)
-            yield entry
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._entries.close()
-
-
 @pytest.fixture
 def seen(monkeypatch):
     """Collect the names of all entries of folders that are looked at."""
     names, scandir = [], os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: Counting(scandir(path), names))
+
+    @contextmanager
+    def collecting(path):
+        with scandir(path) as entries:
+            yield (names.append(entry.name) or entry for entry in entries)
+
+    monkeypatch.setattr(os, "scandir", collecting)
     return names
 
 

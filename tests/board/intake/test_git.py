@@ -81,13 +81,11 @@ def repository(tmp_path):
 def test_what_is_taken(receiving, repository, tmp_path):
     revision = repository.commit_files(
         {
-            OUT: repository.plain(LINE),
-            "test-A/out-k=3.tsv": (b"100755", repository.blob(LINE * 2)),
+            OUT: repository.plain(LINE), "test-A/out-k=3.tsv": (b"100755", repository.blob(LINE * 2)),
             "gonito.yaml": repository.plain(b"tags: [mine]\nparams: {k: 3}\n"),
-            "code.py": repository.plain(b"pass\n"),
-            "empty/out.tsv": repository.plain(b""),
+            "code.py": repository.plain(b"pass\n"), "empty/out.tsv": repository.plain(b""),
         }
-    )
+    )  # fmt: skip
     parcel = receiving(repository.source())
     assert [(file.name, file.bytes) for file in parcel.files] == [
         ("gonito.yaml", 28), ("test-A/out-k=3.tsv", 2 * len(LINE)), (OUT, len(LINE)),
@@ -227,21 +225,12 @@ NO_ADDRESS = (
     *(
         (f"git+{address}", NO_ADDRESS)
         for address in (
-            "https://example.org/a.git",
-            "ssh://git@example.org/a.git",
-            "git@example.org:a.git@main",
-            "/srv/a.git@main",
-            "https://example.org@main",
-            "ext::sh -c id@main",
-            "https://-oProxyCommand=x/a@main",
-            "https://example.org/\x1b[2J@main",
-            "https://anna:secret@example.org/a.git",
-            "https://anna:sec/ret@example.org/a.git@main",
-            "https://anna:sec@ret@example.org/a@main",
-            "https://anna:1234/ret@example.org/a@main",
-            "https://anna:12?ret@example.org/a",
-            "https://anna@example.net:secret@example.org/a@main",
-            "anna:secret@example.org/a.git@main",
+            "https://example.org/a.git", "ssh://git@example.org/a.git", "git@example.org:a.git@main",
+            "/srv/a.git@main", "https://example.org@main", "ext::sh -c id@main", "https://-oProxyCommand=x/a@main",
+            "https://example.org/\x1b[2J@main", "https://anna:secret@example.org/a.git",
+            "https://anna:sec/ret@example.org/a.git@main", "https://anna:sec@ret@example.org/a@main",
+            "https://anna:1234/ret@example.org/a@main", "https://anna:12?ret@example.org/a",
+            "https://anna@example.net:secret@example.org/a@main", "anna:secret@example.org/a.git@main",
         )
     ),
     ("git+https://example.org/a@-b", "`-b` is not the name of a branch"),
@@ -309,8 +298,7 @@ def test_no_part_of_any_password_is_shown(scheme, user, password, rest, git):
     ("git+https://anna:secret@example.org/team.zip@main", "team.zip@main", "example.org/team.zip"),
     ("git+https://anna:secret@example.org:80/teams/gap/@feature/x", "gap@feature/x", "example.org:80/teams/gap"),
     ("git+ssh://git@example.org/gap.git@main", "gap@main", "git@example.org/gap"),
-    ("git+file:///srv/gap.git@main", "gap@main", "srv/gap"),
-    ("uploads/annA/gap.tar.gz", "gap", "gap"),
+    ("git+file:///srv/gap.git@main", "gap@main", "srv/gap"), ("uploads/annA/gap.tar.gz", "gap", "gap"),
 ])  # fmt: skip
 def test_a_branch_is_named_by_itself_and_who_submits_by_the_whole_repository(source, name, submitter):
     assert (own_name(source), submitter_of(source)) == (name, submitter)
@@ -321,15 +309,12 @@ NO_BRANCH = "an address alone is not a submission: write git+URL@BRANCH for a br
 KINDS = "give a folder, an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) or git+URL@BRANCH"
 
 
-@pytest.mark.parametrize(
-    ("source", "error", "message"),
-    [
-        *((path, MissingFileError, f"No submission: `{path}`") for path in ("/nowhere", *PATHS)),
-        *((address, UsageError, NO_BRANCH) for address in ("anna:s3cret@host/x", "git@host:x.git@main", "gti+https://a:b@c/d")),
-        (__file__, UsageError, f"`{__file__}` is not a submission: {KINDS}"),
-        ("pipe.tar", UsageError, f"`pipe.tar` is not a submission: {KINDS}"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("source", "error", "message"), [
+    *((path, MissingFileError, f"No submission: `{path}`") for path in ("/nowhere", *PATHS)),
+    *((address, UsageError, NO_BRANCH) for address in ("anna:s3cret@host/x", "git@host:x.git@main", "gti+https://a:b@c/d")),
+    (__file__, UsageError, f"`{__file__}` is not a submission: {KINDS}"),
+    ("pipe.tar", UsageError, f"`pipe.tar` is not a submission: {KINDS}"),
+])  # fmt: skip
 def test_what_is_no_source(source, error, message, tmp_path, monkeypatch):
     """What may be a path is named whole; an address, which may have a password, is not."""
     monkeypatch.chdir(tmp_path)

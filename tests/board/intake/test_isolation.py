@@ -71,7 +71,6 @@ def look(place, submission, settings, monkeypatch):
 
 
 def test_what_is_received_and_scored(look):
-    """The scores, the signatures and the interval are those of geval."""
     findings = look({OUT: BIGRAM, "dev-0/out-model=unigram.tsv.zst": _zst(b":1\n" * 212)})
     expected = [evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv", metric=metric) for metric in METRICS]
     main, other = findings.scored[:2]
@@ -91,7 +90,6 @@ def test_what_is_received_and_scored(look):
 
 @pytest.mark.slow
 def test_other_formats_are_received_and_scored(place, submission, settings, tmp_path):
-    """A child reads them within its limits, and the score is that of the TSV."""
     files = {OUT: BIGRAM}
     for ending in (".jsonl.xz", ".parquet", ".csv"):
         write_as(tmp_path / f"new{ending}", BIGRAM.decode().splitlines())
@@ -130,8 +128,7 @@ def test_texts_that_are_no_utf_8_are_told(look, line):
 
 @pytest.mark.parametrize(("data", "reason"), [
     (BIGRAM[:-1].rpartition(b"\n")[0], f"`{OUT}`: the output has 211 lines for 212 items [E103]"),
-    (b"", f"`{OUT}`: the output has no line [E102]"),
-    (b"x\n" * 212, f"`{OUT}`: an entry has no colon [E113]"),
+    (b"", f"`{OUT}`: the output has no line [E102]"), (b"x\n" * 212, f"`{OUT}`: an entry has no colon [E113]"),
     (
         b"\xff\xfea\0:\0" * 9,
         f"`{OUT}`: it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`) "
@@ -264,12 +261,8 @@ def pid_in(place):
 @pytest.mark.slow
 @pytest.mark.parametrize(("code", "reason"), [
     ("do(lambda: {'x': len(bytearray(10**9))})", "it needs more than 300000000 bytes of memory"),
-    ("os._exit(3)", "the sandbox process ended with status 3"),
-    ("1 / 0", "the sandbox process ended with status 1"),
-    (
-        "resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass",
-        "it exceeded the limit of processor time",
-    ),
+    ("os._exit(3)", "the sandbox process ended with status 3"), ("1 / 0", "the sandbox process ended with status 1"),
+    ("resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass", "it exceeded the limit of processor time"),
     ("open(place + '/answer.json', 'w').write('[1]')", "the sandbox process ended with status 0"),
 ], ids=["memory", "status", "error", "processor", "no-answer"])  # fmt: skip
 def test_a_child_that_blows_up(child, place, code, reason):
@@ -301,7 +294,6 @@ def test_a_child_that_takes_too_long_is_killed_with_its_own_children(child, plac
 
 
 def test_what_a_child_leaves_behind_is_killed(child, place):
-    """It has its answer, and a process that would go on."""
     code = (
         "sleeper = subprocess.Popen(['sleep', '60'], stderr=subprocess.DEVNULL)\n"
         "open(place + '/pid', 'w').write(str(sleeper.pid))\ndo(lambda: {'x': 1})"

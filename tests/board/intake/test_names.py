@@ -11,16 +11,13 @@ from geval_py.board.submission import RejectedError
 from geval_py.text import visible
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Anna Nowak", "ANNA NOWAK", "  anna   nowak\t", "Anna\u00a0Nowak", "Anna\u2003Nowak", "Anna\u3000Nowak",
-        "Anna\u202fNowak", "Anna\u3164Nowak", "Anna\u2800Nowak", "Anna\nNowak", "Anna\u2028Nowak",
-        "A\u200bnna No\u2060wak", "Anna\u200d Nowak\ufe0f", "\ufeffAnna Nowak", "\u202eAnna Nowak\u202c",
-        "An\u00adna Nowak", "Anna\x00 Nowak", "Ａｎｎａ Ｎｏｗａｋ", "𝐀𝐧𝐧𝐚 𝐍𝐨𝐰𝐚𝐤", "An\udcffna Nowak",
-        "Anna \U000e0041Nowak", "Anna\u034f Nowak",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name", [
+    "Anna Nowak", "ANNA NOWAK", "  anna   nowak\t", "Anna\u00a0Nowak", "Anna\u2003Nowak", "Anna\u3000Nowak",
+    "Anna\u202fNowak", "Anna\u3164Nowak", "Anna\u2800Nowak", "Anna\nNowak", "Anna\u2028Nowak",
+    "A\u200bnna No\u2060wak", "Anna\u200d Nowak\ufe0f", "\ufeffAnna Nowak", "\u202eAnna Nowak\u202c",
+    "An\u00adna Nowak", "Anna\x00 Nowak", "Ａｎｎａ Ｎｏｗａｋ", "𝐀𝐧𝐧𝐚 𝐍𝐨𝐰𝐚𝐤", "An\udcffna Nowak", "Anna \U000e0041Nowak",
+    "Anna\u034f Nowak",
+])  # fmt: skip
 def test_names_that_look_alike_are_one(name):
     assert casefolded(name) == "anna nowak"
 
@@ -54,7 +51,6 @@ def test_a_name_that_is_too_long():
 
 @given(st.text(max_size=30), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
 def test_the_form_does_not_matter(name, form):
-    """Names that differ in Unicode form are one submitter."""
     try:
         key = casefolded(name)
     except RejectedError:
@@ -62,40 +58,29 @@ def test_the_form_does_not_matter(name, form):
     assert casefolded(unicodedata.normalize(form, name)) == key
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("\u0430nn", "ann"), ("Tom I0", "Torn lO"), ("\u0420\u0430ur\u0430l", "Paural"), ("\u0392ob", "Bob"),
-        ("\U0001d401ob", "Bob"), ("w\u0456t\u04bb", "with"), ("\u01c1 \ufb03", "ll ffi"),
-        ("\u0625\u0654", "\u006c\u0655\u0654"), ("Zo\u00eb \u2010 \u2044", "Zoe\u0308 - /"),
-        ("\u3007\u5de5", "O\u5de5"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "expected"), [
+    ("\u0430nn", "ann"), ("Tom I0", "Torn lO"), ("\u0420\u0430ur\u0430l", "Paural"), ("\u0392ob", "Bob"),
+    ("\U0001d401ob", "Bob"), ("w\u0456t\u04bb", "with"), ("\u01c1 \ufb03", "ll ffi"),
+    ("\u0625\u0654", "\u006c\u0655\u0654"), ("Zo\u00eb \u2010 \u2044", "Zoe\u0308 - /"), ("\u3007\u5de5", "O\u5de5"),
+])  # fmt: skip
 def test_skeletons_are_those_of_icu(text, expected):
     """Golden values of ICU 78.3, uspoof_getSkeleton."""
     assert skeleton(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("ann", "\u0430nn"), ("ann", "ANN "), ("Bob", "\u0392ob"),
-        ("\u039d\u0399\u039d\u0391", "NINA"), ("\u041d\u0438\u043d\u0430", "\u043d\u0438\u043d\u0430"),
-        ("Ida", "lda"), ("Ida", "ida"), ("team 1", "team l"), ("team 10", "TEAM 10"), ("Kamal", "Karnal"),
-        ("b-team", "b\u2010team"), ("\u017fam", "fam"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("one", "other"), [
+    ("ann", "\u0430nn"), ("ann", "ANN "), ("Bob", "\u0392ob"), ("\u039d\u0399\u039d\u0391", "NINA"),
+    ("\u041d\u0438\u043d\u0430", "\u043d\u0438\u043d\u0430"), ("Ida", "lda"), ("Ida", "ida"), ("team 1", "team l"),
+    ("team 10", "TEAM 10"), ("Kamal", "Karnal"), ("b-team", "b\u2010team"), ("\u017fam", "fam"),
+])  # fmt: skip
 def test_names_that_look_alike(one, other):
     assert not skeletons(one).isdisjoint(skeletons(other))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Ian", "Lan"), ("team 10", "team 11"), ("Nina", "Viva"), ("\u0412\u043e\u0432\u0430", "Boba"),
-        ("Łucja", "Lucja"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("one", "other"), [
+    ("Ian", "Lan"), ("team 10", "team 11"), ("Nina", "Viva"), ("\u0412\u043e\u0432\u0430", "Boba"),
+    ("Łucja", "Lucja"),
+])  # fmt: skip
 def test_names_that_do_not_look_alike(one, other):
     assert skeletons(one).isdisjoint(skeletons(other))
 
@@ -118,10 +103,8 @@ def test_a_name_looks_like_itself_in_other_letters(name):
     *(
         (f"An{mark}na", f"has the character U+{ord(mark):04X} {named}, which no name may have")
         for mark, named in [
-            ("\u202e", "RIGHT-TO-LEFT OVERRIDE"),
-            ("\u2067", "RIGHT-TO-LEFT ISOLATE"),
-            ("\u200f", "RIGHT-TO-LEFT MARK"),
-            ("\u061c", "ARABIC LETTER MARK"),
+            ("\u202e", "RIGHT-TO-LEFT OVERRIDE"), ("\u2067", "RIGHT-TO-LEFT ISOLATE"),
+            ("\u200f", "RIGHT-TO-LEFT MARK"), ("\u061c", "ARABIC LETTER MARK"),
         ]
     ),
     ("Z\u0301\u0302\u0303", "has more than 2 combining marks in a row"),
@@ -135,13 +118,9 @@ def test_names_that_no_submitter_may_have(name, reason):
     assert str(caught.value).endswith(reason)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Nguy\u1ec5n", unicodedata.normalize("NFD", "Nguy\u1ec7n"), "\u05e9\u05dc\u05d5\u05dd",
-        "\u0639\u0644\u06cc", "\U0001f98a", "a\u200bb", "Team \u03b1", "\u3053\u3093\u5de5 Lab",
-    ],
-    ids=["composed", "two marks", "Hebrew", "Arabic", "fox", "invisible", "two words", "Japanese"],
-)  # fmt: skip
+@pytest.mark.parametrize("name", [
+    "Nguy\u1ec5n", unicodedata.normalize("NFD", "Nguy\u1ec7n"), "\u05e9\u05dc\u05d5\u05dd", "\u0639\u0644\u06cc",
+    "\U0001f98a", "a\u200bb", "Team \u03b1", "\u3053\u3093\u5de5 Lab",
+], ids=["composed", "two marks", "Hebrew", "Arabic", "fox", "invisible", "two words", "Japanese"])  # fmt: skip
 def test_names_that_submitters_may_have(name):
     check_name(name)

@@ -23,7 +23,6 @@ from geval_py.board.operations.submissions import add
 from geval_py.board.ranking import disclosure
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.submission import RejectedError
-from geval_py.cli.board.boards import receipt_text
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.version import __version__
 
@@ -98,20 +97,10 @@ def test_files_come_back_byte_for_byte(board, submission, tmp_path, monkeypatch)
     assert (tmp_path / "again").read_bytes() == original
 
 
-def test_the_receipt(sqlite_board, submission):
+def test_a_code_is_made_of_the_submitter_the_digest_and_the_arrival(sqlite_board, submission):
     receipt = add(sqlite_board, str(submission("Ann")), at=datetime(2027, 1, 9, tzinfo=UTC), now=NOW)
-    digest = receipt.digest
-    known_by = f"ann\n{digest}\n2027-01-09T00:00:00.000000+00:00"
+    known_by = f"ann\n{receipt.digest}\n2027-01-09T00:00:00.000000+00:00"
     assert receipt.code == hashlib.sha256(known_by.encode()).hexdigest()[:12]
-    assert receipt_text(receipt) == (
-        f"{receipt.code}  scored\n"
-        "  submitter   Ann\n"
-        "  submission  Ann\n"
-        "  arrived     2027-01-09T00:00:00Z, as --at says\n"
-        f"  digest      {digest}\n"
-        f"  file        {receipt.files['test-A/out.tsv']}  test-A/out.tsv\n"
-        "  quota       counts as 1: it was scored\n"
-    )
 
 
 def test_a_malformed_one_is_rejected_and_kept_with_its_problems(board, submission):
