@@ -40,18 +40,23 @@ def told(served, sent):
     return scores
 
 
+AFTER = {"phases": ONE_PHASE, "tests": "{test-A: {disclosed: 0, disclosed_after: 3}}"}
 SHOWN = {  # geval -m PerplexityHashed --precision 6: 2.037989
-    "four digits": ({}, {"test-A": "2.038"}),
-    "two digits": ({"tests": "{test-A: {disclosed: 2}}"}, {"test-A": "2.0"}),
-    "none": ({"tests": "{test-A: {disclosed: 0}}"}, {"test-A": "–"}),
-    "a phase without the test": ({"phases": PHASES, "tests": "{test-A: {}, dev-0: {visible: true}}"}, {}),
+    "four digits": ({}, {"test-A": "2.038"}, {"test-A": "2.038"}),
+    "two digits": ({"tests": "{test-A: {disclosed: 2}}"}, {"test-A": "2.0"}, {"test-A": "2.0"}),
+    "none": ({"tests": "{test-A: {disclosed: 0}}"}, {"test-A": "–"}, {"test-A": "–"}),
+    "a phase without the test": ({"phases": PHASES, "tests": "{test-A: {}, dev-0: {visible: true}}"}, {}, {}),
+    "three after the deadline": (AFTER, {"test-A": "–"}, {"test-A": "2.04"}),
 }
 
 
-@pytest.mark.parametrize(("settings", "scores"), SHOWN.values(), ids=SHOWN)
-def test_a_score_has_the_digits_of_the_pages(served, settings, scores):
+@pytest.mark.parametrize(("settings", "scores", "later"), SHOWN.values(), ids=SHOWN)
+def test_a_score_has_the_digits_of_the_pages(served, settings, scores, later):
     set_keys(served.board, **settings)
-    assert told(served, send(served, GOOD)) == scores
+    sent = send(served, GOOD)
+    assert told(served, sent) == scores
+    served.clock.now = LATER
+    assert told(served, sent) == later
 
 
 def test_of_several_outputs_only_the_best_has_a_score(served):
@@ -75,14 +80,6 @@ def test_before_the_deadline_a_score_is_of_the_public_part(served):
     private = told(served, sent)
     assert "–" not in {*public.values(), *private.values()}
     assert public != private
-
-
-def test_digits_after_the_deadline(served):
-    set_keys(served.board, phases=ONE_PHASE, tests="{test-A: {disclosed: 0, disclosed_after: 3}}")
-    sent = send(served, GOOD)
-    assert told(served, sent) == {"test-A": "–"}
-    served.clock.now = LATER
-    assert told(served, sent) == {"test-A": "2.04"}
 
 
 def test_a_late_submission_has_a_place_among_late_ones(served):
