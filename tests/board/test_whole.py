@@ -126,7 +126,6 @@ def test_json_has_the_order_of_the_table(told):
     ("eve", "uploads/eve/test-A/out.tsv"),
 ])  # fmt: skip
 def test_a_score_is_that_of_the_scorer(told, name, output):
-    """By another way to it: the answers as they were at first."""
     scored = evaluate(SOURCE, TEST, output=told.folder / output, metric="PerplexityHashed").score
     assert float(entries(told)[name]["score"]) == float(f"{scored:.4g}")  # of JSON, "Infinity" is a text
 

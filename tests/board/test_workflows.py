@@ -82,13 +82,10 @@ def test_strangers_code_is_not_installed():
 
 
 @pytest.mark.parametrize("is_attached", [True, False])
-@pytest.mark.parametrize(
-    ("script", "extras"),
-    [
-        (scripts(JOBS["check"])["Install geval-py"], ""),
-        (scripts(JOBS["add"])["Install geval-py"], "[board,postgresql]"),
-    ],
-)
+@pytest.mark.parametrize(("script", "extras"), [
+    (scripts(JOBS["check"])["Install geval-py"], ""),
+    (scripts(JOBS["add"])["Install geval-py"], "[board,postgresql]"),
+])  # fmt: skip
 def test_the_wheel_of_a_release_is_installed_or_one_is_built(script, extras, is_attached, tmp_path):
     write(tmp_path / "bin/pip", PIP).chmod(0o755)
     path = os.pathsep.join([str(tmp_path / "bin"), os.environ["PATH"]])
@@ -105,17 +102,22 @@ def test_the_wheel_of_a_release_is_installed_or_one_is_built(script, extras, is_
     assert (tmp_path / "log").read_text().splitlines() == calls
 
 
-def test_jobs_that_add_wait_for_each_other():
+def test_jobs_that_add_wait_for_each_other_and_keep_the_database_whatever_comes_after_it_was_there():
     assert JOBS["add"]["concurrency"] == {"group": "board", "cancel-in-progress": False}
     assert GITLAB["pages"]["resource_group"] == "board"
+    steps = {step.get("name"): step for step in JOBS["add"]["steps"]}
+    assert steps["Get the database"]["id"] == "database"
+    assert steps["Keep the database"]["if"] == "always() && steps.database.outcome == 'success'"
+    assert JOBS["add"]["steps"][0]["with"] == {"fetch-depth": 0}
 
 
-def test_gitlab_checks_what_is_proposed_and_adds_what_is_merged():
+def test_gitlab_checks_what_is_proposed_and_adds_what_is_merged_by_the_servers_clock():
     (proposed,), (merged,) = GITLAB["check"]["rules"], GITLAB["pages"]["rules"]
     assert PROPOSED in proposed["if"]
     assert merged["if"] == MERGED
     assert "BOARD_ANSWERS" not in gitlab_script("check")
     assert GITLAB["pages"]["artifacts"] == {"paths": ["public"]}
+    assert re.findall(r'--at "(.*?)"', gitlab_script("pages")) == ["$CI_PIPELINE_CREATED_AT"]
 
 
 class Runner:
@@ -194,7 +196,6 @@ def test_only_the_submitters_own_folder_may_change(runner, path, status):
 
 
 def test_github_checks_what_is_proposed(runner):
-    """Of the sets of the challenge, those that something is sent for."""
     (runner.folder / "ours").symlink_to(".")
     for text, status in ((output(0.5), 0), ("the:0,5 :0.5\n" * 123, 1)):
         write(runner.folder / f"submissions/ann/{TEST}/out.tsv", text)
@@ -221,18 +222,6 @@ def test_all_is_added_by_its_own_merge_though_a_run_was_cancelled(runner):
     status, said = runner.run(scripts(JOBS["add"])[ADD])
     assert (status, said.count("submitter")) == (0, 2), said
     assert [arrived(said, name) for name in ("bob", "ann")] == MERGED_AT
-
-
-def test_the_database_is_kept_whatever_comes_after_it_was_there():
-    steps = {step.get("name"): step for step in JOBS["add"]["steps"]}
-    assert steps["Get the database"]["id"] == "database"
-    assert steps["Keep the database"]["if"] == "always() && steps.database.outcome == 'success'"
-    checkout = JOBS["add"]["steps"][0]
-    assert checkout["with"] == {"fetch-depth": 0}
-
-
-def test_what_is_merged_on_gitlab_arrives_by_the_servers_clock():
-    assert re.findall(r'--at "(.*?)"', gitlab_script("pages")) == ["$CI_PIPELINE_CREATED_AT"]
 
 
 @pytest.mark.slow
