@@ -40,6 +40,7 @@ ANSWERS_ENDING = "-answers"
 PACKED_INPUT_FILE = "in.tsv.xz"
 OUT_HEADER = "Word"
 PRECISION = 2
+DOCUMENTS, MIN_LINES = 100, 10  # of one text that is cut into files; of each
 PRESET = 1  # of xz: a fast one, as large inputs would take minutes
 
 
@@ -98,8 +99,9 @@ def make_challenge(
     if len(documents) == 1:
         path = documents[0].path
         file = visible(shlex.quote(path)) if path.endswith(".txt") else "FILE"
-        advice = "cut the text into files, for example of 50 lines, and give their folder:\n"
-        advice += f"  mkdir texts; split -l 50 -a 4 {file} texts/"
+        lines = max(MIN_LINES, documents[0].text.count("\n") // DOCUMENTS + 1)
+        advice = f"cut the text into files, for example of {lines} lines, and give their folder:\n"
+        advice += f"  mkdir texts; split -l {lines} -a 4 {file} texts/"
     _check_filled(parts, list(map(recipe.group_of, documents)), recipe.group or "document", advice)
     words = sum(len(document.text.split()) for document in documents)
     how_cut = [

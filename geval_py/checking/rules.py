@@ -200,7 +200,8 @@ RULES = (
         "W202", "sum-above-one", "the probabilities sum to more than one, and rounding does not explain it",
         "GEval divides the line by its sum without a message. Rounding explains half a unit in the last place of "
         "each number with decimals, and 1e-8 for the sum.",
-        "Divide by the sum before writing. If the numbers are 1 - p, write the probabilities p.",
+        "Divide by the sum before writing. If the numbers are 1 - p, write the probabilities p; if they are running "
+        "totals, the differences.",
         has=kernel.ABOVE_ONE, lacks=kernel.LOGARITHMS | kernel.SEPARATOR,
     ),
     Rule(

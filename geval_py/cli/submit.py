@@ -183,7 +183,8 @@ def _token(path: str | None) -> str:
                 raise UsageError(f"others can read the token in {named(path)}\n  chmod 600 {path}")
             token = file.read()
     if not re.fullmatch("[!-~]+", token := token.strip()):
-        raise UsageError(f"the token is missing\n  set {TOKEN_VARIABLE}, or name a file with --token-file")
+        advice = f"set {TOKEN_VARIABLE}, or name a file with --token-file; your page of the board makes one"
+        raise UsageError(f"the token is missing\n  {advice}")
     return token
 
 

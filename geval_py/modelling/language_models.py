@@ -128,7 +128,9 @@ class LlamaCpp(Prefixed):
         self._quiet = llama.llama_log_callback(lambda *_: None)  # kept: C calls it
         llama.llama_log_set(self._quiet, None)
         llama.llama_backend_init()
-        model = llama.llama_model_load_from_file(os.fsencode(path), llama.llama_model_default_params())
+        options = llama.llama_model_default_params()
+        options.use_extra_bufts = False  # AMX, which crashes (https://github.com/ggml-org/llama.cpp/issues/20824)
+        model = llama.llama_model_load_from_file(os.fsencode(path), options)
         settings = llama.llama_context_default_params()
         settings.n_ctx, settings.n_batch = MAX_CONTEXT + MAX_TOKENS + 64, MAX_TOKENS
         settings.n_seq_max, settings.kv_unified, settings.swa_full = AT_A_TIME + 1, True, True
@@ -173,14 +175,13 @@ class LlamaCpp(Prefixed):
                     size += 1
                 wanted.append([size - 1] if last else list(range(size - len(tokens), size)))
             batch.n_tokens = size
-            status = llama.llama_decode(self._context, batch)
-            if status:
+            if status := llama.llama_decode(self._context, batch):
                 raise ModelError(message=f"llama.cpp cannot compute {size} tokens: status {status}")
             pointers = [[llama.llama_get_logits_ith(self._context, place) for place in places] for places in wanted]
             if not all(map(all, pointers)):
                 raise ModelError(message="llama.cpp predicts no tokens by this model: is it one for embeddings?")
-            shape = (len(self.texts),)
-            return [[_log_softmax(np.ctypeslib.as_array(pointer, shape)) for pointer in row] for row in pointers]
+            total = len(self.texts)
+            return [[_log_softmax(np.ctypeslib.as_array(pointer, (total,))) for pointer in row] for row in pointers]
         finally:
             for sequence in copies:
                 llama.llama_memory_seq_rm(self._memory, sequence, -1, -1)

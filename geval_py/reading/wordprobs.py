@@ -369,14 +369,14 @@ def number_mistake(
 NEGATIVE_LOGARITHMS = "they look like negative logarithms: write a minus before each"
 BASE_10 = "they look like logarithms to base 10: multiply each by 2.302585 (ln 10)"
 OF_CLASS = "the probability of the class 1 is from 0 to 1: divide percentages by 100, and apply the sigmoid to logits"
-UNKNOWN_NUMBERS = "divide percentages by 100, and counts by their sum; apply softmax to logits"
+UNKNOWN_NUMBERS = "divide percentages by 100, counts by their sum; apply softmax to logits, 2^-x to surprisals (bits)"
 
 
 def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
     """Return what numbers that are no probabilities look like, and what to write; ``words`` are those of WordProbs.
 
     >>> number_advice(["the", "of", ""], [120.0, 60.0, 100.0])
-    'they look like counts: divide each by their sum'
+    'they look like counts: divide each by their sum; if they are ranks, write probabilities instead'
     """
     least, greatest, total = min(values), max(values), fsum(values)
     if words is None:
@@ -410,7 +410,7 @@ def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
     if 99.0 <= total <= 101.0:
         return "they look like percentages: divide each by 100"
     if all(value.is_integer() for value in values):
-        return "they look like counts: divide each by their sum"
+        return "they look like counts: divide each by their sum; if they are ranks, write probabilities instead"
     if 0.9 <= fsum(exp(-value) for value in values) <= NEARLY_ONE:
         return NEGATIVE_LOGARITHMS
     if greatest <= 2.0:

@@ -222,8 +222,8 @@ REFUSED = {
      "  try a smaller --context, other --words or a lower --least-frequency"),
     "one document": (TEXTS[:1], {},
      "no gap for dev-0 and test-A: parts are made of whole groups (document), and there is only one document\n"
-     "  cut the text into files, for example of 50 lines, and give their folder:\n"
-     "  mkdir texts; split -l 50 -a 4 FILE texts/"),
+     "  cut the text into files, for example of 10 lines, and give their folder:\n"
+     "  mkdir texts; split -l 10 -a 4 FILE texts/"),
     "overlapping windows": (TEXTS, {"cut": Cut(context=2, every=4)},
      "windows of 5 words would overlap: answers could be read in other inputs\n"
      "  --every takes 5 or more, with --context 2; --train-every may be less"),
@@ -243,18 +243,19 @@ def test_refused(documents, changes, message, tmp_path):
 
 
 @pytest.mark.slow
-def test_one_text_is_cut_into_files_as_the_message_says(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("size", "each"), [(300, 10), (1_500, 15)])
+def test_one_text_is_cut_into_files_as_the_message_says(size, each, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lines = [numbered(str(n), 15).text for n in range(1_500)]
+    lines = [numbered(str(n), 15).text for n in range(size)]
     Path("a story.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     recipe = Recipe(cut=Cut(context=2))
     with pytest.raises(UsageError) as caught:
         make_challenge(read_documents(["a story.txt"]), recipe, "c", "a")
     command = str(caught.value).splitlines()[-1]
-    assert command == "  mkdir texts; split -l 50 -a 4 'a story.txt' texts/"
+    assert command == f"  mkdir texts; split -l {each} -a 4 'a story.txt' texts/"
     subprocess.run(command, shell=True, check=True)
     documents = read_documents(["texts"])
-    assert [document.text for document in documents] == ["\n".join(lines[n : n + 50]) for n in range(0, 1_500, 50)]
+    assert [document.text for document in documents] == ["\n".join(lines[n : n + each]) for n in range(0, size, each)]
     assert all(make_challenge(documents, recipe, "c", "a")[0].values())
 
 

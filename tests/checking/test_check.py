@@ -55,10 +55,10 @@ GOOD = b"the:0.5 of:0.25 :0.25\n"
 AS_LOGARITHMS = "is not in [0,1], so all numbers of the line are read as logarithms"
 FAR_ABOVE_ONE = "the exponentials of these logarithms total more than 1"
 NUMBERS = {  # that are neither probabilities nor their logarithms
-    b"the:120 of:60 a:30 :100\n": (1, 5, "the:120", f"`120` {AS_LOGARITHMS}; they look like counts: divide each by their sum"),
+    b"the:120 of:60 a:30 :100\n": (1, 5, "the:120", f"`120` {AS_LOGARITHMS}; they look like counts: divide each by their sum; if they are ranks, write probabilities instead"),
     b"the:5.3 of:3.2 and:-1.2 :-2\n": (1, 5, "the:5.3", f"`5.3` {AS_LOGARITHMS}; they look like logits: apply softmax"),
     b"the:45.2 of:14.8 :40\n": (1, 5, "the:45.2", f"`45.2` {AS_LOGARITHMS}; they look like percentages: divide each by 100"),
-    b"the:12.5 of:14.8\n": (1, 5, "the:12.5", f"`12.5` {AS_LOGARITHMS}; divide percentages by 100, and counts by their sum; apply softmax to logits"),
+    b"the:12.5 of:14.8\n": (1, 5, "the:12.5", f"`12.5` {AS_LOGARITHMS}; divide percentages by 100, counts by their sum; apply softmax to logits, 2^-x to surprisals (bits)"),
     b"the:1.2 :0.1\n": (1, 5, "the:1.2", f"`1.2` {AS_LOGARITHMS}; a probability is at most 1: divide each by their sum"),
     b"the:0.69 of:2.3 :0.92\n": (1, 13, "of:2.3", f"`2.3` {AS_LOGARITHMS}; they look like negative logarithms: write a minus before each"),
     b"the:0.7 a:-0.1 :0.4\n": (1, 11, "a:-0.1", f"`-0.1` {AS_LOGARITHMS}; a probability is not negative: replace negative numbers by 0, and divide each by their sum"),

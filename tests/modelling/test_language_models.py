@@ -274,6 +274,14 @@ def adapter(folder):
     (folder / "adapter_config.json").write_text('{"peft_type": "LORA"}')
 
 
+def byt5(folder):
+    from transformers import ByT5Tokenizer
+
+    t5(folder)
+    (folder / "tokenizer.json").unlink()
+    ByT5Tokenizer().save_pretrained(folder)
+
+
 def t5(folder):
     settings = {"d_model": 32, "d_ff": 32, "d_kv": 8, "num_layers": 1, "num_heads": 2, "decoder_start_token_id": 0}
     write_model(folder, "t5", few_letters(), ENDED, of="AutoModelForSeq2SeqLM", **settings)
@@ -294,11 +302,13 @@ NO_SPACE = (
     (lambda folder: bert(folder, "AutoModel"), "{} lacks weights of a BertForMaskedLM, such as "
      "cls.predictions.bias\n  it is a part of a model, or one that predicts no tokens"),
     (t5, "the tokenizer of {} has no token that marks a gap"),
+    (byt5, "{} has no tokenizer of the package tokenizers\n  a model of bytes, such as ByT5, has none: choose one such "
+     "as mT5\n"),
     (truncated, "transformers cannot load {}: Error while deserializing header: incomplete metadata, file not fully "
      "covered"),
     (adapter, "transformers cannot load {}: the adapter names no model"),
     (lambda folder: folder, "transformers cannot load {}: Repo id must be in the form 'repo_name' or "),
-], ids=["WordPiece", "no tokenizer", "other", "no head", "T5", "truncated", "LoRA", "no repository"])  # fmt: skip
+], ids=["WordPiece", "no tokenizer", "other", "no head", "T5", "ByT5", "truncated", "LoRA", "no repository"])  # fmt: skip
 def test_a_model_that_cannot_predict_words_is_an_error(make, message, tmp_path, monkeypatch, geval):
     folder = tmp_path / "some" / "model"
     make(folder)

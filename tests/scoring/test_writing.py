@@ -95,7 +95,7 @@ NOT_WRITTEN = {
     "a carriage return": (({"the\r": 0.5},),
         "the word 'the\\r' contains a carriage return, which would split the line"),
     "a surrogate": (({"\udcff": 0.5},), "the word '\\udcff' cannot be written as UTF-8: surrogates not allowed"),
-    "counts": (({"the": 12},), "the probability of 'the' is 12.0, which is not between 0 and 1\n  they look like counts: divide each by their sum"),
+    "counts": (({"the": 12},), "the probability of 'the' is 12.0, which is not between 0 and 1\n  they look like counts: divide each by their sum; if they are ranks, write probabilities instead"),
     "too large for a double": (({"the": Fraction(10**400)},),
         NO_NUMBERS),
     "digits in a string": (({"the": "0.5"},), "the predictions are an array of <U3, not of float32 or float64"),
@@ -163,7 +163,7 @@ BAD_LINES = {
     "a mapping that format_line refuses": (
         ["a:1", {"b": 2}],
         "lines[1]: the probability of 'b' is 2.0, which is not between 0 and 1"
-        "\n  they look like counts: divide each by their sum",
+        "\n  they look like counts: divide each by their sum; if they are ranks, write probabilities instead",
     ),
     "a number": ([0.5], f"lines[0]: {MADE_FROM} 0.5"),
     "bytes": ([b"a:1"], f"lines[0]: {MADE_FROM} b'a:1'"),
