@@ -456,8 +456,7 @@ def test_entries_that_bars_separate_beside_spaces(check):
 
 
 @pytest.mark.parametrize(
-    ("separator", "name"),
-    [("|", "`|`"), (";", "`;`"), (",", "`,`"), ("\xa0", "no-break space")],
+    ("separator", "name"), [("|", "`|`"), (";", "`;`"), (",", "`,`"), ("\xa0", "no-break space")]
 )
 def test_entries_that_something_else_separates(separator, name, check, tmp_path):
     lines = b"the:0.5 3:0.25 :0.25\nof:0.5 :0.5\n:1\n" * 3

@@ -397,12 +397,7 @@ def test_a_name_is_of_the_challenges_that_have_the_output(monkeypatch, geval):
     monkeypatch.chdir(ROOT / "challenges")
     both = ("--challenge", "digits", "--challenge", "colours")
     _, out, err = geval(*both, "--name", "trained=Ours", "--name", "uniform=Chance")
-    assert [line.split("\t")[1] for line in out.splitlines()[1:]] == [
-        "Ours",
-        "Chance",
-        "skewed",
-        "Chance",
-    ]
+    assert [line.split("\t")[1] for line in out.splitlines()[1:]] == ["Ours", "Chance", "skewed", "Chance"]
     assert err == ""
     assert geval(*both, "--name", "train=Ours") == (2, "", "geval: --name: no challenge has an output train\n")
 

@@ -209,11 +209,7 @@ def test_lines_without_a_score_differ(metric, geval):
 
 
 def test_lines_without_a_score_are_the_last(geval):
-    files = {
-        "dev-0/in.tsv": "x\ny\nz\n",
-        "dev-0/expected.tsv": "a:1\n\nb:3\n",
-        "dev-0/out.tsv": "a:1\n\nb:4\n",
-    }
+    files = {"dev-0/in.tsv": "x\ny\nz\n", "dev-0/expected.tsv": "a:1\n\nb:3\n", "dev-0/out.tsv": "a:1\n\nb:4\n"}
     words = ("-t", "dev-0", "--metric", "SegmentAccuracy", "-l")
     lines = ["1.0\tx\ta:1\ta:1\n", "0.0\tz\tb:3\tb:4\n", "NaN\ty\t\t\n"]
     assert geval(*words, "-r", **files) == (0, "".join(lines), "")

@@ -17,14 +17,7 @@ from scipy import optimize, stats
 from geval_py import MalformedLineError, check, evaluate, improve, score
 from geval_py.errors import ExistingFileError, UnreadableFileError
 from geval_py.explaining.derived import mixed_output
-from geval_py.explaining.mixing import (
-    MIN_GAIN,
-    Change,
-    best_weights,
-    change_of,
-    fold_of_lines,
-    frequent_words,
-)
+from geval_py.explaining.mixing import MIN_GAIN, Change, best_weights, change_of, fold_of_lines, frequent_words
 from geval_py.reading.outputs import output_at
 from geval_py.scoring.kernel.rewriting import Mixing
 

@@ -101,10 +101,7 @@ def test_to_frame_of_columns_called_like_others(challenge):
 
 # What is wrong
 
-COUNTS = {
-    "fewer inputs": ("1\n", "a\nb\nc\n", "few", 1, 3),
-    "more inputs": ("1\n2\n3\n4\n", "a\nb\n", "many", 4, 2),
-}
+COUNTS = {"fewer inputs": ("1\n", "a\nb\nc\n", "few", 1, 3), "more inputs": ("1\n2\n3\n4\n", "a\nb\n", "many", 4, 2)}
 
 
 @pytest.mark.parametrize(("inputs", "answers", "how", "lines", "wanted"), COUNTS.values(), ids=COUNTS)

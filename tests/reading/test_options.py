@@ -10,16 +10,7 @@ from hypothesis import strategies as st
 from geval_py.cli import parse
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.config import (
-    IGNORED,
-    NOT_AVAILABLE,
-    OPTIONS,
-    SUBMIT,
-    Settings,
-    Task,
-    config_task,
-    read_config,
-)
+from geval_py.reading.config import IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT, Settings, Task, config_task, read_config
 
 PROPERTY = settings(deadline=None, derandomize=True)
 SEE_HELP = "\n  geval --help shows the options"
