@@ -132,9 +132,6 @@ def build_wheel(folder, version="0", *_):
     return name
 """
 
-
-# The recipes on docs/check.md
-
 RECIPES = [
     yaml.safe_load(text)
     for text in re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/check.md").read_text(encoding="utf-8"), re.DOTALL)

@@ -201,9 +201,6 @@ def test_every_class_has_its_sentence_here_and_those_to_catch_are_public():
     assert public == {GevalError, UsageError, DataError, MalformedLineError}
 
 
-# Arguments, which each caller knows by another name
-
-
 def named_arguments():
     """The arguments that errors name, anywhere in the code."""
     for path in Path(geval_py.__file__).parent.rglob("*.py"):

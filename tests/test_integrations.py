@@ -20,9 +20,6 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline", "WANDB_SILENT": "true
 TOOLS = ("torch", "mlflow", "wandb", "geval_py")
 
 
-# The tools themselves
-
-
 def blocks(language):
     return re.findall(rf"(?ms)^```{language}\n(.*?)^```$", PAGE)
 

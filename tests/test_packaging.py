@@ -141,9 +141,6 @@ def test_the_command_for_a_missing_extra_names_its_packages(extra):
     assert sorted(map(Requirement, packages), key=str) == sorted(map(Requirement, EXTRAS[extra]), key=str)
 
 
-# A release: the container, the distributions
-
-
 def test_the_container_has_what_the_build_needs():
     """Each file that it copies is there, and what is copied is enough to build from."""
     text = (ROOT / "packaging/Containerfile").read_text(encoding="utf-8")

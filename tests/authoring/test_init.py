@@ -123,7 +123,6 @@ OF_WORD_GAPS = {
     "Hit@5",
 }
 
-
 OF_OTHER_TASKS = [
     "F0.5", "Improvement@-1", "NDCG@3", "MacroAvg/F2", "Smart/Fuzzy/Accuracy", "Mean/Lower/MultiLabel-F2",
     "MacroAvg/SMAPE",

@@ -122,7 +122,6 @@ def test_classes_under_a_metric_on_exact_words(submission, metric, answers):
 
 WORD_GAPS, ANY_TEXT = "the rules of word gaps apply", "only the rules of any text apply"
 
-
 OTHERWISE = "for another task, add --metric NAME or --challenge DIR"
 UNKNOWN = "Unknown or broken metric definition:"
 NOT_KNOWN = {  # config.txt, output, note

@@ -72,9 +72,6 @@ def test_a_share_is_rounded_neither_to_none_nor_to_all(share, text):
     assert f"error): 5 lines, {text}\n" in render(report(found), "text")
 
 
-# The documentation
-
-
 # GitLab: the fields of https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
 
 TEXT = {"type": "string", "minLength": 1}

@@ -293,9 +293,6 @@ def test_too_little_memory(challenge, geval, monkeypatch):
     assert geval() == (1, "", "geval: not enough memory for what there is to read\n")
 
 
-# The files beside each other
-
-
 def test_a_missing_file_is_named_as_it_was_given(tmp_path, geval, monkeypatch):
     """Where there is no challenge, no folder of a test set is meant."""
     monkeypatch.chdir(tmp_path)

@@ -24,9 +24,6 @@ from geval_py.tables.formats import FORMATS
 ROOT = Path(__file__).parents[2]
 
 
-# Help
-
-
 def test_a_file_may_be_named_as_help_is(geval):
     """Behind -- there are no options; in front of it help is shown, whatever else stands there."""
     assert geval("check", "--", "-h")[1].startswith("-h\n")
@@ -203,8 +200,6 @@ COMMANDS_ARE = f"the commands are {', '.join(summaries())}"
 OF_HELP = f"{COMMANDS_ARE}; the lists are flags, formats, metrics, rules"
 OF_CHALLENGE = "the commands are make, split, leaks"
 
-# Words that mean something else
-
 REFUSED = {
     "help chekc": f"there is no command `chekc`\n  did you mean geval check? {OF_HELP}",
     "help lint": f"there is no command `lint`\n  did you mean geval check? {OF_HELP}",
@@ -257,9 +252,6 @@ def test_what_is_meant_is_there():
     assert [command for command in meant if not {*command.split()[1:2], " ".join(command.split()[1:3])} & names] == []
 
 
-# A sample to try things on
-
-
 def test_sample(tmp_path, monkeypatch, geval):
     monkeypatch.chdir(tmp_path)
     status, out, err = geval("sample", "folder/my gazette")
@@ -305,9 +297,6 @@ def test_a_sample_that_cannot_be_made_leaves_nothing(tmp_path, monkeypatch, geva
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     assert geval("sample", "file/g") == (2, "", "geval: Cannot write `file/g`: Not a directory\n")
-
-
-# Completions
 
 
 COMPLETIONS = {
@@ -372,9 +361,6 @@ def test_bash_completes(outputs, geval):
 def test_a_shell_takes_its_script(shell, tmp_path, geval):
     (tmp_path / "script").write_text(geval("completion", shell)[1])
     subprocess.run([shell, "-n", tmp_path / "script"], check=True)
-
-
-# Several challenges
 
 
 def test_several_challenges_make_one_table(monkeypatch, geval):

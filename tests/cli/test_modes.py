@@ -66,9 +66,6 @@ def rows(geval):
     return run
 
 
-# Line by line
-
-
 def line_row(n):
     text = f"{YEARS[n]}<tab>{TEXTS[n]}".replace("\t", "<tab>")
     return [SCORES[n], text, WORDS[n], OUT[n]]
@@ -170,9 +167,6 @@ def test_modes_take_one_output(words, challenge, geval):
     assert geval(*words.split(), "-o", "out-x=1.tsv")[0] == 0
 
 
-# Differences
-
-
 def test_differences(challenge, rows):
     """Of the five lines, one has the same score, one is infinite in both, and one is the same."""
     assert rows("--diff", "other") == [
@@ -227,9 +221,6 @@ def test_another_output_that_is_missing_or_malformed(challenge, geval):
     assert (status, out, err[: len(line)]) == (1, "", line)
 
 
-# The oracle
-
-
 def oracle(*files):
     return ["--oracle-item-based", *(word for file in files for word in ("--alt-out-file", file))]
 
@@ -253,9 +244,6 @@ def test_the_oracle_prints_outputs_as_they_stand(challenge, geval):
     assert geval(*oracle("other"))[1].split("\n") == [*lines, ""]
     shown = [line.replace("\t", r"\t").replace("\x1b", r"\x1b") for line in lines]
     assert geval(*oracle("other"), terminal=True)[1].split("\n") == [*shown, ""]
-
-
-# Worst features
 
 
 def feature_lines(out):
@@ -369,9 +357,6 @@ def test_a_line_of_buckets_is_shown_whole_on_a_terminal(challenge, geval):
     assert (status, out.count("  -0.5 -1.5\n")) == (0, 5)
 
 
-# What goes with being worse than another output
-
-
 def test_lines_that_are_infinite_in_both_are_noted(challenge, geval):
     status, out, err = geval("--most-worsening-features", "other")
     assert status == 0
@@ -389,8 +374,6 @@ def test_lines_that_are_infinite_in_one_of_the_two(challenge, geval):
     means = {row[0]: row[2] for row in feature_lines(out)}
     assert (means["exp:c"], means["in<Year>:1903"], means["exp:a"]) == ("Infinity", "-Infinity", "-Infinity")
 
-
-# Marks
 
 BOLD_RED, RED, YELLOW, PLAIN = "\x1b[1;31m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 NOTE = "geval: note: words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere\n"
@@ -481,8 +464,6 @@ def test_words_are_marked_where_their_feature_is(features, header, tokens, item)
     assert Marker(dict.fromkeys(features, 0.0), Fields(header), tokens).line(line(*bare)) == line(*shown)
 
 
-# What is refused
-
 REFUSED = {
     "-d other --most-worsening-features other": "--diff and --most-worsening-features are different modes: take one",
     "--oracle-item-based --alt-out-file other --format json": "--oracle-item-based has no json format; "
@@ -507,9 +488,6 @@ def test_a_mode_of_config_txt(challenge, geval):
     assert geval("-w")[1].startswith("exp:c\t1\t")
 
 
-# The input, read once
-
-
 READ_SEVERAL_TIMES = [
     "-l",
     "-l --filter in<Year>:1999",  # which no line has
@@ -530,8 +508,6 @@ def test_the_input_may_be_a_pipe(line, challenge, geval, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert geval(*words, "-i", "-") == expected
 
-
-# For programs
 
 warned = pytest.mark.filterwarnings("ignore:.*the loss of 1 of 5 lines is infinite")
 

@@ -309,9 +309,6 @@ def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(run, board, to
     assert out.count(".") == 2  # a JSON Web Signature
 
 
-# Accounts
-
-
 COLUMNS = "Cannot read `{path}`: line 2: it needs one value for each column"
 NO_NAME = "nobody in `{path}` was invited\n  line 2: the name `` has no visible letter"
 

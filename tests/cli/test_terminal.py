@@ -97,9 +97,6 @@ def test_lines_of_other_scores_of_words(challenge, geval, metric, header, contex
     assert out[1].split()[-2:] == ["a", "a"]
 
 
-# The best first
-
-
 @pytest.fixture
 def three(challenge):
     """The outputs of a challenge: perplexities inf, 4 and 1000; by the item b alone, 1, 4 and 1000."""

@@ -157,9 +157,6 @@ def test_a_prefix_that_is_not_for_a_metric(name, sentence):
     assert hint.startswith("  ")
 
 
-# The tokenizer and the input
-
-
 def test_a_filter_looks_at_tokens_of_the_input(geval):
     files = {
         "dev-0/in.tsv": "(Cold)\tx\nhot\t(Cold)\n",
@@ -185,8 +182,6 @@ def test_preprocessed_input_is_shown_as_tokens(geval):
     (Path("dev-0") / "out.tsv").write_text("2.0\n")
     assert geval(*words, "-T", "13a", "--metric", "MSE")[1] == "0.25\tA ,<tab>b .\t1.5\t2.0\n"
 
-
-# Lines without a score
 
 NUMBERS = {
     "dev-0/in.tsv": "a\nb\nc\n",

@@ -216,6 +216,3 @@ def test_infinite_losses():
     rows = table(ranked_words(["a", "b", "a", "b"], [math.inf, 1.0, 2.0, 3.0]))
     assert (rows["exp:a"]["perplexity"], rows["exp:b"]["perplexity"]) == (math.inf, pytest.approx(math.exp(2)))
     assert all(math.isnan(row["gain"]) for row in rows.values())
-
-
-# From outside

@@ -22,9 +22,6 @@ from geval_py.reading.features import FeatureKinds, split_tokens, word_shape
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))
 
 
-# A naive ranking, word by word as the specification says
-
-
 def rounded_scores(scores):
     return [0.0 if abs(score) < 1e-12 else float(f"{score:.11e}") for score in scores]
 

@@ -101,7 +101,6 @@ ARCHITECTURES = {
     "rwkv": {"hidden_size": 64, "attention_hidden_size": 64, "num_hidden_layers": 2},
 }  # fmt: skip
 
-
 WITHOUT_CACHE = ("bamba", "mamba", "rwkv")  # none that is exact behind copies of a text
 
 

@@ -61,9 +61,6 @@ def paths_of(split):
     return [None if file is None else file.name for file in files]
 
 
-# Natural order
-
-
 ORDERED = [
     "out-2.tsv out-10.tsv out-x.tsv out.tsv", "dev-0 dev-1 dev-2 dev-10 test-A test-B train", "lr=0.05 lr=0.1", "x= x=1.5",
     "out-lr=0.01.tsv out-lr=0.1.tsv out-lr=1.tsv out-lr=10.tsv", "1 02 2 3a 3b a", "out-2-2 out-2-10 out-10-1",
@@ -84,8 +81,6 @@ def test_natural_order_is_of_names_alone(names, random):
     random.shuffle(names)
     assert sorted(names, key=natural_order) == want
 
-
-# Finding files
 
 FOUND = {
     "itself": (["in.tsv"], "in.tsv"),
@@ -122,9 +117,6 @@ def test_ambiguous_files_of_a_test_set(name, use, here):
         f"More than one file could be `./dev-0/{name}.tsv`: `./dev-0/{name}.tsv.bz2` and "
         f"`./dev-0/{name}.tsv.zst`\n  remove all but one; `./dev-0/{name}.tsv.zst` is the newest"
     )
-
-
-# A test set
 
 
 def test_locate(here):
@@ -250,8 +242,6 @@ def test_names_that_no_files_can_have(values, message, here):
     assert str(caught.value) == message
 
 
-# Headers
-
 HEADERS = {
     "several": (b"FileId\tYear\tLeftContext\n", ("FileId", "Year", "LeftContext")),
     "carriage return": (b"FileId\tYear\r\n", ("FileId", "Year")),
@@ -266,8 +256,6 @@ def test_read_header(data, names, tmp_path):
     assert read_header(str(tmp_path), "header.tsv") == names
     assert read_header("nowhere", None) == ()
 
-
-# Vocabularies
 
 HEADER, KOT = {"out-header.tsv": b"Word\n"}, b"kot\npies\nkot\n"
 VOCABULARIES = {
@@ -307,9 +295,6 @@ def test_headers_and_vocabularies_without_words(read, kind, message, here):
     with pytest.raises(kind) as caught:
         read()
     assert str(caught.value) == message
-
-
-# Challenges as objects
 
 
 def test_a_challenge(here):
@@ -361,8 +346,6 @@ def test_the_title_is_the_first_heading(text, title, here):
     (here / "README.md").write_bytes(text.encode())
     assert Challenge.open(f"{here}/").title == (title or here.name)
 
-
-# What names an output
 
 CALLED = {
     "a folder": (("other",), ["other/out-x=1.tsv", "other/out-x=2.tsv"]),

@@ -76,9 +76,6 @@ def test_a_set_without_an_input(challenge):
     assert items(challenge, "train") == [Item(1, {}, "after"), Item(2, {}, r"same\n")]
 
 
-# A table
-
-
 def test_to_frame(challenge):
     frame = Challenge.open(challenge)["train"].to_frame()
     assert frame.to_dict("list") == {
@@ -98,8 +95,6 @@ def test_to_frame_of_columns_called_like_others(challenge):
         (challenge / f"dev-0/{name}.tsv").write_text("")
     assert list(Challenge.open(challenge)["dev-0"].to_frame()) == ["line", "in<line>", "in<expected>", "expected"]
 
-
-# What is wrong
 
 COUNTS = {"fewer inputs": ("1\n", "a\nb\nc\n", "few", 1, 3), "more inputs": ("1\n2\n3\n4\n", "a\nb\n", "many", 4, 2)}
 

@@ -25,8 +25,6 @@ def column(index, name=""):
     return Field(2, name, index) if name else Field(3 + index, str(index + 1), index)
 
 
-# Shapes
-
 SHAPES = {
     "": "", "A": "A", "AB": "A+", "ABC": "A+", "a": "a", "abc": "a+", "Aa": "Aa", "Kowalski-1970,": "Aa+.9999.",
     "McDonald": "AaAa+", "iPhone": "aAa+", "1": "9", "1901": "9999", "3.14": "9.99", "...": ".+", "?!,": ".+",
@@ -61,8 +59,6 @@ def test_features_are_described_to_people(name):
     assert feature_words(name) == WORDS[name]
 
 
-# Kinds of features of a text
-
 KINDS = {
     "tokens": ({}, "b a b", (["b", "a"], [])),
     "shapes": ({"word_shapes": True}, "Ab b Cd 12", (["Ab", "b", "Cd", "12"], ["SHAPE:Aa", "SHAPE:a", "SHAPE:99"])),
@@ -79,8 +75,6 @@ KINDS = {
 def test_features_of_a_text(options, text, features):
     assert FeatureKinds(**options).of_text(text) == features
 
-
-# Fields
 
 COLUMNS = {
     "no header": ((), ["in<1>", "in<2>", "in<3>", "in<4>"]),
@@ -120,8 +114,6 @@ def test_the_order_of_fields(header, names):
     found = [Fields(header).find(name[3:-1]) for name in names[2:]]
     assert [str(field) for field in sorted([*reversed(found), OUTPUT, EXPECTED])] == names
 
-
-# Names of features
 
 NAMED = {
     "exp:the": (EXPECTED, "the"), "out:the": (OUTPUT, "the"), "exp:": (EXPECTED, ""),
@@ -168,7 +160,6 @@ BROKEN = {
     "in<9999999999>:1": f"Unknown column `9999999999' in the feature `in<9999999999>:1'\n  {THE_COLUMNS}",
 }
 
-
 OTHER_HEADERS = [
     ("in<Year>:1", "Unknown column `Year' in the feature `in<Year>:1'\n  the columns have numbers, from 1", ()),
     ("in<Yaer>:1", "Unknown column `Yaer' in the feature `in<Yaer>:1'\n"
@@ -190,8 +181,6 @@ def test_a_numerical_feature_is_of_no_line():
     assert parse_filter(["exp:=#+"], Fields()).nothing_found([ScoredItem("", "a", "b")]) == NUMERICAL_MESSAGE
     assert parse_filter(["exp:=#+"], Fields()).selects(ScoredItem("", "=#+", ""))
 
-
-# Filters
 
 ITEM = ScoredItem("f-1\t1601\tNew York a++b", "the", "a:0.5 The:0.25 :0.25")
 BY_SHAPE = FeatureKinds(word_shapes=True)

@@ -27,9 +27,6 @@ def challenge(tmp_path, monkeypatch):
     return tmp_path
 
 
-# What was not fetched
-
-
 def by_lfs(path):
     path.write_bytes(LFS)
     return f"Line 1: Unexpected data in `./dev-0/{path.name}`: it is a git-lfs pointer: run git lfs pull"
@@ -68,9 +65,6 @@ def test_answers_and_an_output_that_were_not_fetched(leave, name, words, challen
     assert geval(*words.split(), "-t", "dev-0") == (1, "", f"geval: {message}\n")
 
 
-# What lies beside, and what is cut off
-
-
 @pytest.mark.parametrize(("age", "newer"), [(-9, ""), (9, "; `out.tsv.xz` is newer")])
 @pytest.mark.parametrize("words", [(), ("-o", "out.tsv"), ("-o", "dev-0/out.tsv")])
 def test_a_file_beside_its_compressed_twin(age, newer, words, challenge, geval):
@@ -105,8 +99,6 @@ def test_a_last_line_that_may_be_cut_off(text, entries, challenge, geval):
     status, _, err = geval("-t", "dev-0", "-m", "LogLossHashed")
     assert (status, err) == (0, f"geval: note: `./dev-0/out.tsv`: {few}\n" if entries else "")
 
-
-# How often files are opened
 
 COUNT = """\
 import json, os, sys

@@ -79,7 +79,6 @@ FOREIGN = [
     (b"\n <!DOCTYPE html><html>", "an HTML page: download the file itself, perhaps by its raw link"),
 ]  # fmt: skip
 
-
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".zst": zstd.compress}
 
 

@@ -113,9 +113,6 @@ def refused(path):
     return caught.value
 
 
-# What a file is
-
-
 @pytest.mark.parametrize("kind", [None, *COMPRESS])
 @pytest.mark.parametrize("name", ["out.tsv", "out.tsv.gz", "out.tsv.xz", "out.tsv.bz2", "out.tsv.zst"])
 def test_what_a_file_is_is_decided_by_its_first_bytes_not_by_its_name(kind, name, stored):
@@ -141,8 +138,6 @@ def test_magic_numbers(head, name):
     found = compression_of(head)
     assert (found and found.name) == name
 
-
-# Members, frames, streams
 
 MEMBERS = {
     "two gzip members": (lambda a, b: gzip.compress(a) + gzip.compress(b)),
@@ -178,9 +173,6 @@ def test_a_file_without_a_line(data, stored):
     assert list(read_lines(path)) == []
     with LineReader(path, header="Word") as reader:
         assert (reader.block(), reader.rest()) == (b"", b"")
-
-
-# Damage
 
 
 @each_compression
@@ -280,9 +272,6 @@ def test_a_dictionary_of_64_mebibytes_as_of_xz_9_is_fine_and_one_of_4_gibibytes_
     assert refused(stored(xz_with_dictionary(40))).reason == "Memory usage limit exceeded"
 
 
-# Standard input and pipes
-
-
 @pytest.mark.parametrize("data", [TEXT, gzip.compress(TEXT), BOM + TEXT], ids=["text", "gzip", "BOM"])
 def test_standard_input(data, standard_input):
     stream = standard_input(data)
@@ -304,9 +293,6 @@ def test_a_read_that_fails_names_the_source(data, error, reason, standard_input)
     assert str(refused("-")) == f"Cannot read standard input: {reason}"
 
 
-# Paths that cannot be read
-
-
 UNREADABLE = {
     "missing": ("nowhere.tsv", "No such file or directory"),
     "a folder": ("", "it is a folder, not a file"),
@@ -321,9 +307,6 @@ def test_what_cannot_be_opened(name, reason, tmp_path):
     (tmp_path / "file").write_bytes(TEXT)
     path = os.path.join(tmp_path, name)
     assert str(refused(path)) == f"Cannot read `{visible(path)}`: {reason}"
-
-
-# Web addresses
 
 
 def test_is_address():
@@ -440,8 +423,6 @@ def test_an_answer_that_is_too_large(name, web, monkeypatch):
     monkeypatch.setattr(files, "MAX_COPIED_BYTES", len(OTHER_TEXT) - 1)
     assert str(refused(web + name)) == f"Too large: `{web}{name}` unpacks to more than {len(OTHER_TEXT) - 1} bytes"
 
-
-# Lines
 
 DECODED = {
     "nothing": (b"", []),

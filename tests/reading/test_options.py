@@ -51,8 +51,6 @@ def refused(*words):
     return str(caught.value)
 
 
-# The command line
-
 GIVEN = {
     "-t dev-0": {"test_name": "dev-0"},
     "-tdev-0 -e a -i b": {"test_name": "dev-0", "expected_file": "a", "input_file": "b"},
@@ -355,9 +353,6 @@ def test_config_task(here):
     assert vars(config_task("challenge")) == vars(Task(metrics=("A",), test_name="dev-0", out_directory="challenge"))
 
 
-# Metrics
-
-
 @pytest.mark.parametrize(("words", "metrics"), [
     ("", []),
     ("-m A", ["A"]),
@@ -367,9 +362,6 @@ def test_config_task(here):
 ])  # fmt: skip
 def test_an_alternative_metric_replaces_all_and_products_multiply_out(words, metrics):
     assert [scheme.text for scheme in parse_task(words.split()).schemes()] == metrics
-
-
-# The table
 
 
 def test_tasks_and_settings_do_not_change():

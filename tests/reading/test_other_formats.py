@@ -133,7 +133,6 @@ BAD = [
     ('{"buckets": []}', "row 1, buckets: a list of logarithms is wanted"),
 ]  # fmt: skip
 
-
 BAD_CSV = [
     ("id,label,p\n1,a,x\n", "row 2, column `p`: `x` is not a number such as 0.5 or 1e-05"),
     ("id,label,p\n1,a,0_1\n", "row 2, column `p`: `0_1` is not a number such as 0.5 or 1e-05"),
@@ -342,7 +341,6 @@ BAD_PARQUET = [
      "row 1: it has logprobs, but no words; write a list of both, or logprobs as a map with the words"),
 ]  # fmt: skip
 
-
 NO_TSV = "an output is written as TSV: name a file that ends in .tsv, not {}"
 NOT_CONVERTED = [
     ("", "new.tsv", EmptyFileError, "The output file is empty: `out.tsv`"),
@@ -471,7 +469,6 @@ LOGGED = [
     (chat(the="-1"), "row 1, `the`: a number is wanted, not text"),
 ]  # fmt: skip
 
-
 TOKENS = [(" the", -0.5), (" a", -2.0), ("\n", -3.0)]
 
 
@@ -540,7 +537,6 @@ SERVERS = [
     ({"logprobs": {"a": -1.5}}, "a:-1.5"),
 ]  # fmt: skip
 LOGGED += SERVERS
-
 
 NO_ANSWERS = {  # the first token of a response, and the note
     **dict.fromkeys(
@@ -665,9 +661,6 @@ def test_a_map_of_many_words_is_read_in_time_that_grows_with_it(more, tmp_path):
     else:
         (row,) = read_output(path)
         assert len(row.values) == 10_001
-
-
-# Files that other tools write: details of lighteval, predictions of BabyLM's evaluation
 
 
 @pytest.mark.long

@@ -23,8 +23,6 @@ def write(folder, *names):
         (folder / name).write_text(":1\n")
 
 
-# Parameters in names
-
 PARAMETERS = {
     "out.tsv": {}, "out-.tsv": {}, "out-a.tsv": {}, "out-epochs=10.tsv": {"epochs": "10"},
     "out-epochs=10,lr=0.01.tsv": {"epochs": "10", "lr": "0.01"},
@@ -47,9 +45,6 @@ def test_all_parameters_of_one_name_it_before_some_of_another_do():
     assert called["a"] == called["model=a"] == [0]
     assert called["a,nu"] == called["a,tuned=nu"] == called["model=a,tuned=nu"] == [1]
     assert called["nu"] == called["tuned=nu"] == [1, 2]
-
-
-# Outputs in a folder
 
 
 def test_several_outputs_in_natural_order(here):
@@ -77,8 +72,6 @@ def test_compressed_outputs_are_found_once(here):
         ("dev-0/out.tsv", "out.tsv"),
     ]
 
-
-# The lines of an output
 
 TEXT = "the:0.5 :0.5\n-1 -2\r\n:1"
 LINES = [parse_line("the:0.5 :0.5"), parse_line("-1 -2"), parse_line(":1")]

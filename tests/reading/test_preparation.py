@@ -93,8 +93,6 @@ def test_preparations_are_values():
     assert again("cab") == preparation(r"luct<.>m<[^b]>s<(a)><\1\1>S")("cab")
 
 
-# Refused
-
 BROKEN = {
     "m<[a>": "in the regular expression of m<[a>: unterminated character set at position 0",
     "lt<a(b>u": "in the regular expression of t<a(b>: missing ), unterminated subpattern at position 1",
@@ -133,9 +131,6 @@ def test_a_regular_expression_is_compiled_or_refused(regexp):
     assert "\n" not in shown
 
 
-# Words and cases
-
-
 @SOME_AND_ALL
 def test_words_split_where_haskell_splits(characters):
     """Data.Char.isSpace: space, TAB to CR, U+00A0, and the category Zs."""
@@ -165,8 +160,6 @@ def test_a_case_does_not_depend_on_any_neighbour(flag, characters):
 def test_lower_case_is_that_of_python_but_for_the_final_sigma(characters):
     assert all(lower_case(c) == c.lower() for c in characters)
 
-
-# Blocks of lines
 
 FLAGS = st.lists(
     st.sampled_from(["l", "u", "c", "S", "m<[a-z:0-9. ]+>", "t<:>", "t<[^a]>", "s<[^a-z]><>", r"s<(.)(.)?><\2\1>", "s<^$><a>"]),
@@ -244,8 +237,6 @@ def test_the_vocabulary_is_prepared_as_the_lines_are():
     assert list(statistics.columns[0]) == pytest.approx([-math.log(0.6 / 3), -math.log(0.4), math.inf])
     assert statistics.out_of_vocabulary == 1
 
-
-# Tokenizers: their tokens, that they take any line, and what is refused
 
 GEVAL = r"(?a)[\w\d]+\S*[\w\d]+|[\w\d]|[^\w\s]+"  # GEval 1.42.2's regexp of minimalistic
 UNSPLIT = st.text(

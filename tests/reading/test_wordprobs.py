@@ -44,8 +44,6 @@ def malformed(text, line=7):
     return found
 
 
-# What is read
-
 READ = {
     "one word": ("the:1", ("the",), (1.0,)),
     "the rest alone": (":1", ("",), (1.0,)),
@@ -123,9 +121,6 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_lines_take_linear_time(text):
     assert len(str(malformed(text))) < 700
-
-
-# What is refused
 
 
 @pytest.mark.parametrize(
@@ -220,8 +215,6 @@ def test_a_refused_line_is_safe_to_show_and_not_too_long():
     assert error.token == "x" * 100 + "\x1b"
     assert error.hint == f"`{'x' * 20}…{'x' * 18}\\x1b` is not a number; {DIGITS_EXPECTED}"
 
-
-# Numbers
 
 MISTAKES = {
     "decimal comma": ["0,5", "-0,25", "1,5e-3", "1,5E"], "percent": ["50%", "12.5%", "12,5 %", "+5\t%", ".5%"],
@@ -323,8 +316,6 @@ def test_a_vector_of_another_length():
         parse_line("-0.50 -1").buckets(line=7)
     assert str(caught.value) == str(wrong_vector_length("-0.5 -1.0", 7, 2, 10))
 
-
-# Against the kernel
 
 EXPECTED = st.sampled_from(["the", "of", "and", "żółw", "水", ":"])
 WORD = EXPECTED | st.just("")

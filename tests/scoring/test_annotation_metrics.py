@@ -17,9 +17,6 @@ from geval_py.scoring.metrics.rectangles import read_rectangles
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 
 
-# By hand
-
-
 def test_a_pair_of_different_labels_has_nothing_in_common_in_flc():
     """GEval 1.42.2 fails: `Non-exhaustive guards in function coveredScore`."""
     assert score("FLC-F1", ["a:1-4 b:5-8"], ["a:1-4 b:5-8"]) == 1

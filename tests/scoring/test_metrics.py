@@ -38,8 +38,6 @@ def losses_of(statistics):
     return list(losses)
 
 
-# The table
-
 TABLE = {  # the specification's, section 4: better, best, worst; and the unit
     "LikelihoodHashed": ("higher", 1.0, 0.0, "probability"),
     "LogLossHashed": ("lower", 0.0, math.inf, "nats"),
@@ -146,8 +144,6 @@ def test_unknown_metrics(name, advice):
     assert str(caught.value) == f"Unknown or broken metric definition: {visible(name)}\n  {advice}"
     assert (caught.value.scheme, caught.value.exit_status) == (name, 2)
 
-
-# Exact words
 
 LN2 = math.log(2)
 

@@ -30,10 +30,6 @@ TEXT_METRICS = {
     if not (metric.is_of_words or metric.has_entries or name in OF_WORDS_AND_CLASSES)
 }
 
-
-# The table
-
-
 PERFECT = {  # lines that are all right
     **dict.fromkeys(["RMSE", "MSE", "MAE", "SMAPE", "Pearson", "Spearman"], ("1.5", "-2")),
     **{f"MacroAvg/{name}": ("1.5", "-2") for name in ("RMSE", "MSE", "MAE", "SMAPE")},
@@ -106,7 +102,6 @@ WORD = st.sampled_from(["the", "cat", "sat", "on", "mat", "."])
 SENTENCE = st.lists(WORD, min_size=4, max_size=12).map(" ".join)
 PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5)
 NUMBERS = st.lists(st.tuples(*[st.integers(-5, 5)] * 2), min_size=3, max_size=9)
-
 
 SACRE = {
     "SacreBLEU": lambda *of: sacrebleu.corpus_bleu(*of, force=True),

@@ -112,8 +112,6 @@ def test_wrapped_lines_fit_and_lose_nothing(words, indent, width):
     assert list(wrapped("an interval of 95 % of all", 17)) == ["an interval of", "  95 % of all"]
 
 
-# Texts with styles, rows, and the width of a terminal
-
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 
 CUTS = {

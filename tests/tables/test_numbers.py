@@ -17,8 +17,6 @@ from geval_py.tables.numbers import exact, fixed, p_value, score_text, significa
 PROPERTY = settings(deadline=None, derandomize=True)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
-# Numbers
-
 SHORTEST = [
     # the first four: GEval 1.42.2, --metric LikelihoodHashed and its kin
     (0.001818390380192753, "1.818390380192753e-3"), (4.3584681516067923e-4, "4.3584681516067923e-4"),
@@ -136,9 +134,6 @@ def test_significant(value, digits, text):
 @pytest.mark.parametrize(("p", "text"), [(0.01234, "0.0123"), (1 / 10001, "<0.0001"), (1.0, "1.0000"), (None, "")])
 def test_p_value(p, text):
     assert p_value(p) == text
-
-
-# Tables
 
 
 def scores_text(results, precision=None, *, percentage=False):

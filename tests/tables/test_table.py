@@ -231,9 +231,6 @@ def test_latex_typesets_what_was_written(text, number):
     assert read_back(escapes.latex_number(number)) == number
 
 
-# JSON that strict parsers read
-
-
 def strictly(text):
     """Read JSON as a strict parser does: NaN and Infinity are not JSON."""
     return json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
