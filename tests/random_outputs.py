@@ -48,13 +48,9 @@ differences = st.sampled_from([0, 0, 0, 0, -2, -1, 1, 3])  # of the numbers of l
 def split_of(folder, output="out.tsv"):
     """An output in a folder, and its answers."""
     return Split(
-        name="t",
-        expected=File(str(folder / "expected.tsv")),
-        outputs=(output_at(str(folder / output)),),
-        input=None,
-        in_header=(),
-        out_header=("Word",),
-    )
+        name="t", expected=File(str(folder / "expected.tsv")), outputs=(output_at(str(folder / output)),), input=None,
+        in_header=(), out_header=("Word",),
+    )  # fmt: skip
 
 
 def write(folder, output, difference=0):

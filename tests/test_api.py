@@ -55,19 +55,15 @@ SIGNATURES = {
 MEMBERS = {
     "Challenge": {"__getitem__", "__iter__", "open", "schemes", "title"},
     "reading.challenge.DataSet": {"__iter__", "__len__", "items", "outputs", "to_frame"},
-    "Evaluation": {
-        "calibration", "errors", "interval", "line_losses", "line_scores", "lines", "luck", "read_items", "score",
-        "scores_dict", "signature", "to_dict", "to_frame", "worst_features",
-    },
+    "Evaluation": {"calibration", "errors", "interval", "line_losses", "line_scores", "lines", "luck", "read_items",
+        "score", "scores_dict", "signature", "to_dict", "to_frame", "worst_features"},
     "Evaluations": {"to_frame", "to_latex", "to_markdown"},
     "scoring.scores.Score": {"direction", "error", "interval", "name", "to_dict", "unit", "value"},
     "Metric": {"__add__", "__len__", "compute", "losses", "predictions", "reset", "update"},
-    "NgramModel": {
-        "load", "next_words", "perplexity", "save", "score", "score_texts", "surprisals", "train", "vocabulary",
-    },
-    "modelling.ngram_model.TextScore": {
-        "logs", "known_logs", "oov", "tokens", "perplexity_including_oov", "perplexity_excluding_oov", "intervals",
-    },
+    "NgramModel": {"load", "next_words", "perplexity", "save", "score", "score_texts", "surprisals", "train",
+        "vocabulary"},
+    "modelling.ngram_model.TextScore": {"logs", "known_logs", "oov", "tokens", "perplexity_including_oov",
+        "perplexity_excluding_oov", "intervals"},
 }  # fmt: skip
 
 

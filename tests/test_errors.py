@@ -68,10 +68,9 @@ ADDRESSES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("function", "table"),
-    [(visible, VISIBLE), (display_width, WIDTHS), (shorten, SHORTENED), (without_credentials, ADDRESSES)],
-)
+@pytest.mark.parametrize(("function", "table"), [
+    (visible, VISIBLE), (display_width, WIDTHS), (shorten, SHORTENED), (without_credentials, ADDRESSES),
+])  # fmt: skip
 def test_texts_in_messages(function, table):
     assert {text: function(text) for text in table} == table
 
@@ -91,15 +90,13 @@ def test_white_space_is_that_of_haskell(text):
 
 
 EXCERPTS = {
-    "first column": (("the:x", 1), "the:x\n^"),
-    "after the end": (("the:", 5), "the:\n    ^"),
-    "empty line": (("", 1), "\n^"),
-    "wide before": (("水水:x", 4), "水水:x\n     ^"),
+    "first column": (("the:x", 1), "the:x\n^"), "after the end": (("the:", 5), "the:\n    ^"),
+    "empty line": (("", 1), "\n^"), "wide before": (("水水:x", 4), "水水:x\n     ^"),
     "escape before": (("\x1b[1m:x", 6), "\\x1b[1m:x\n        ^"),
     "bidi before": (("\u202eab:x", 5), "\\u202eab:x\n         ^"),
     "long, cut in front": (("x" * 80, 40), "…" + "x" * 76 + "…\n" + " " * 39 + "^"),
     "long, in the middle": (("a" * 100 + "!" + "b" * 100, 101),
-     "…" + "a" * 38 + "!" + "b" * 37 + "…\n" + " " * 39 + "^"),
+        "…" + "a" * 38 + "!" + "b" * 37 + "…\n" + " " * 39 + "^"),
     "long, at the end": (("a" * 100 + "!", 101), "…" + "a" * 38 + "!\n" + " " * 39 + "^"),
     "another width": (("abcdefghij", 6, 4), "…defg…\n   ^"),
 }  # fmt: skip
@@ -124,13 +121,10 @@ def test_the_caret_is_under_the_column(text, data):
 BAD_NAME = "a\x1b[2J/\u202eout.tsv"
 SAFE_NAME = r"a\x1b[2J/\u202eout.tsv"
 MALFORMED = {
-    "line": 7,
-    "column": 12,
-    "reason": "number text found after a number",
-    "token": "0,25",
+    "line": 7, "column": 12, "reason": "number text found after a number", "token": "0,25",
     "hint": "`0,25` is not a number; write a decimal point, not a comma",
     "text": "the:0.5 of:0,25 :0.25",
-}
+}  # fmt: skip
 
 OF_LINE = """\
 Line 7: Unexpected data [number text found after a number]
@@ -232,11 +226,8 @@ SAID = {
         "no metric given, use --metric option\n  for example -m PerplexityHashed; or run geval in the folder of the challenge's config.txt, or name it with --challenge",
     ),
     "of a scheme": (SchemeError("use", scheme="x", arguments=("output",)), "use output=…", "use -o"),
-    "in a hint": (
-        MissingFileError(what="No file", path="x", hint="choose one with", arguments=("test",)),
-        "No file: `x`\n  choose one with test=…",
-        "No file: `x`\n  choose one with -t",
-    ),
+    "in a hint": (MissingFileError(what="No file", path="x", hint="choose one with", arguments=("test",)),
+        "No file: `x`\n  choose one with test=…", "No file: `x`\n  choose one with -t"),
 }  # fmt: skip
 
 

@@ -31,13 +31,9 @@ LAYERS = (  # layers in one tuple do not import each other
 # Results have methods that explain and draw them, which import that inside of them and for types. The notes on scores
 # ask the checker whether lines are in their places. What a board takes, the checker takes by the board's own code.
 UPWARDS = {
-    ("checking.targets", "board"),
-    ("scoring.evaluate", "checking"),
-    ("scoring.scores", "explaining"),
-    ("scoring.scores", "reports"),
-    ("explaining.comparison", "reports"),
-    ("explaining.calibration", "reports"),
-}
+    ("checking.targets", "board"), ("scoring.evaluate", "checking"), ("scoring.scores", "explaining"),
+    ("scoring.scores", "reports"), ("explaining.comparison", "reports"), ("explaining.calibration", "reports"),
+}  # fmt: skip
 PACKAGE = Path(__file__).parent.parent / "geval_py"
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path

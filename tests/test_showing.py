@@ -57,13 +57,10 @@ def test_tables_are_tables_at_the_prompt_and_in_notebooks(outputs):
     assert bigram.calibration()._repr_html_().count("<table") >= 1
 
 
-@pytest.mark.parametrize(
-    ("values", "wanted"),
-    [
-        (["1", "10", None], [1, 10, None]), (["1e-3", ".5"], [0.001, 0.5]), (["1_000", "2"], ["1_000", "2"]),
-        (["nan", "1"], ["nan", "1"]), (["1e999", "1"], ["1e999", "1"]), (["٣", "1"], ["٣", "1"]), ([""], [""]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "wanted"), [
+    (["1", "10", None], [1, 10, None]), (["1e-3", ".5"], [0.001, 0.5]), (["1_000", "2"], ["1_000", "2"]),
+    (["nan", "1"], ["nan", "1"]), (["1e999", "1"], ["1e999", "1"]), (["٣", "1"], ["٣", "1"]), ([""], [""]),
+])  # fmt: skip
 def test_what_is_a_number_in_a_name(values, wanted):
     split = SimpleNamespace(directory="challenge")
     outputs = [SimpleNamespace(name="out.tsv", parameters={} if value is None else {"k": value}) for value in values]

@@ -109,13 +109,12 @@ def run_build(folder, output):
 
 
 BROKEN = {
-    "[there](other.md)": "'other.md'",
-    "[there](index.md#nowhere)": "'nowhere'",
+    "[there](other.md)": "'other.md'", "[there](index.md#nowhere)": "'nowhere'",
     "## Two\n\n#### Four": "Non-consecutive header level",
     "```{eval-rst}\n.. autofunction:: geval_py.evil\n```": "failed to import 'evil'",
     "```{eval-rst}\n:class:`geval_py.Evil`\n```": "geval_py.Evil",
     "```{eval-rst}\n:func:`evaluates`\n```": "evaluates",
-}
+}  # fmt: skip
 
 
 @pytest.mark.long

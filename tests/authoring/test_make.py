@@ -186,13 +186,8 @@ def test_gaps_are_as_far_from_each_other_as_is_asked(words, context, more, rando
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    ("a b c d e", ["c"]),
-    ("a b 5 d e", ["5"]),
-    ("a b -- d e", []),
-    ("a b -- c d e", ["c"]),
-    ("a b rail-\nroad e", []),
-    ("a rail-\nroad d e", []),
-    ("a b rail- d e", ["rail-"]),
+    ("a b c d e", ["c"]), ("a b 5 d e", ["5"]), ("a b -- d e", []), ("a b -- c d e", ["c"]),
+    ("a b rail-\nroad e", []), ("a rail-\nroad d e", []), ("a b rail- d e", ["rail-"]),
     ("a b\u00a0c\u2028d e", ["c"]),
 ])  # fmt: skip
 def test_what_may_be_a_gap(text, words):

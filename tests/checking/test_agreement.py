@@ -28,30 +28,19 @@ WORDS = (
     "[0.5, 0.5]", '"x:1"', "O", "B-", "I-x", "per:0-1", "per:3-1", "per:1-99999999999999999999", "a=b", "\x00", "\xa0", "\ufeff",
 )  # fmt: skip
 MUTATIONS = {
-    "nothing": lambda data: data,
-    "empty": lambda data: b"",
-    "a line end": lambda data: b"\n",
+    "nothing": lambda data: data, "empty": lambda data: b"", "a line end": lambda data: b"\n",
     "a line less": lambda data: data[data.index(b"\n") + 1 :],
     "a line more": lambda data: data + data[: data.index(b"\n") + 1],
-    "an empty line": lambda data: data + b"\n",
-    "an empty line first": lambda data: b"\n" + data,
-    "no last line end": lambda data: data[:-1],
-    "cut off": lambda data: data[:-5],
-    "CRLF": lambda data: data.replace(b"\n", b"\r\n"),
-    "CR": lambda data: data.replace(b"\n", b"\r"),
-    "a byte order mark": lambda data: b"\xef\xbb\xbf" + data,
-    "UTF-16": lambda data: data.decode().encode("utf-16"),
+    "an empty line": lambda data: data + b"\n", "an empty line first": lambda data: b"\n" + data,
+    "no last line end": lambda data: data[:-1], "cut off": lambda data: data[:-5],
+    "CRLF": lambda data: data.replace(b"\n", b"\r\n"), "CR": lambda data: data.replace(b"\n", b"\r"),
+    "a byte order mark": lambda data: b"\xef\xbb\xbf" + data, "UTF-16": lambda data: data.decode().encode("utf-16"),
     "Latin-1": lambda data: data.replace(b"e", b"\xe9").replace(b"O", b"\xd3"),
-    "gzip": gzip.compress,
-    "NUL": lambda data: data + b"\0",
-    "TABs": lambda data: data.replace(b" ", b"\t"),
-    "spaces": lambda data: data.replace(b"\t", b" "),
-    "two spaces": lambda data: data.replace(b" ", b"  "),
+    "gzip": gzip.compress, "NUL": lambda data: data + b"\0", "TABs": lambda data: data.replace(b" ", b"\t"),
+    "spaces": lambda data: data.replace(b"\t", b" "), "two spaces": lambda data: data.replace(b" ", b"  "),
     "a space at line ends": lambda data: data.replace(b"\n", b" \n"),
-    "a space at line beginnings": lambda data: b" " + data,
-    "a decimal comma": lambda data: data.replace(b".", b","),
-    "no colons": lambda data: data.replace(b":", b" "),
-    "equals signs": lambda data: data.replace(b":", b"="),
+    "a space at line beginnings": lambda data: b" " + data, "a decimal comma": lambda data: data.replace(b".", b","),
+    "no colons": lambda data: data.replace(b":", b" "), "equals signs": lambda data: data.replace(b":", b"="),
     "no numbers": lambda data: bytes(byte for byte in data if byte not in b"0123456789"),
     "no letters": lambda data: bytes(byte for byte in data if not bytes([byte]).isalpha()),
     "quotes": lambda data: b"".join(b'"%s"\n' % line for line in data.splitlines()),
@@ -59,7 +48,7 @@ MUTATIONS = {
     "capitals": lambda data: data.upper(),
     "a column of numbers": lambda data: b"".join(b"%d\t%s\n" % row for row in enumerate(data.splitlines())),
     "the answers": lambda data: None,
-}
+}  # fmt: skip
 
 
 def mutants():

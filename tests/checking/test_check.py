@@ -529,8 +529,7 @@ WITHOUT_FIX = "--rest-mass and --no-backup go with --fix or --diff"
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    ("--rest-mass 0.1", WITHOUT_FIX),
-    ("--no-backup", WITHOUT_FIX),
+    ("--rest-mass 0.1", WITHOUT_FIX), ("--no-backup", WITHOUT_FIX),
     *((f"--diff {words}", DIFF_ALONE) for words in ("--format json", "--format github")),
     ("--fix -", "--fix and --diff need a file, not standard input"),
 ])  # fmt: skip

@@ -84,19 +84,17 @@ NOT_IN_FORMAT = {
     "Spearman": ("1\n2 3\n", (2, 1, "2 3")),
     "F1": ("0.5\n-1\n", (2, 1, "-1", "0, 1 or a probability of 1 is expected, from 0 to 1")),
     "Haversine": ("1.5\t2\n1.5\tx\n", (2, 5, "x")),
-    "BIO-F1": ("O B-a I-a\nO I-a\n",
-     (2, 3, "I-a", "`I-a` goes on with no entity of this label; one begins with `B-`")),
-    "BIO-Weighted-F1": ("O B-a I-a\nO I-a\n", (2, 3, "I-a")),
-    "Soft-F1": ("a:1-4\na:1 b\n", (2, 5, "b")),
+    "BIO-F1": ("O B-a I-a\nO I-a\n", (2, 3, "I-a",
+        "`I-a` goes on with no entity of this label; one begins with `B-`")),
+    "BIO-Weighted-F1": ("O B-a I-a\nO I-a\n", (2, 3, "I-a")), "Soft-F1": ("a:1-4\na:1 b\n", (2, 5, "b")),
     "Probabilistic-Soft-F1": ("a:1-4\na:1 b:x\n", (2, 5, "b:x")),
     "FLC-F2": ("a:1-4:0.5\na:1,\n", (2, 1, "a:1,")),
-    "SegmentAccuracy": ("a:1\na:1-4 b:4\n",
-     (2, 7, "b:4", "position 4 is in two segments, the other one in column 1")),
+    "SegmentAccuracy": ("a:1\na:1-4 b:4\n", (2, 7, "b:4",
+        "position 4 is in two segments, the other one in column 1")),
     "Soft2D-F1": ("a:1/1,2,3,4\na:1,2,3,4 4,3,2,1\n", (2, 11, "4,3,2,1")),
     "Probabilistic-Soft2D-F1": ("1,2,3,4:0.5\n1,2,3,4:1.5\n", (2, 9, "1.5", "`1.5` is not from 0 to 1")),
     "ClippEU": ("1/1,2,3,4\n1,2,3,4 1,2,3,4/5\n", (2, 9, "1,2,3,4/5")),
-    "MAE-Against-Interval": ("1.5\n1,2\n", (2, 1, "1,2")),
-    "Improvement@0.5": ("1\nhigh\n", (2, 1, "high")),
+    "MAE-Against-Interval": ("1.5\n1,2\n", (2, 1, "1,2")), "Improvement@0.5": ("1\nhigh\n", (2, 1, "high")),
     "CustomMetric1": ("a\tb\na\n", (2, 1, "a")),
 }  # fmt: skip
 
@@ -211,11 +209,8 @@ def test_a_vector_has_no_words(submission, metric):
 @pytest.mark.parametrize(("metric", "codes"), [
     ("LogLossHashed", {"W204", "W214", "W301"}),
     ("Hit@3 --metric LogLossHashed", {"W204", "W214", "W301"}),
-    ("Hit@3 --metric MRR", set()),
-    ("ChoiceAccuracy", set()),
-    ("ChoiceLogLoss", {"W301"}),
-    ("KullbackLeiblerHashed", {"W204", "W214"}),
-    ("RankCorrelation", set()),
+    ("Hit@3 --metric MRR", set()), ("ChoiceAccuracy", set()), ("ChoiceLogLoss", {"W301"}),
+    ("KullbackLeiblerHashed", {"W204", "W214"}), ("RankCorrelation", set()),
 ])  # fmt: skip
 def test_the_rest_is_asked_for_where_a_loss_needs_it(submission, metric, codes):
     assert set(problems(submission(metric, "b:1\n:1\n", "a\na\n"))) == codes

@@ -76,8 +76,7 @@ def test_marks_that_the_language_has(mark, place, check):
 
 
 @pytest.mark.parametrize("line", [
-    "##:0.5 #:0.2 :0.3",
-    "C#:0.1 @@:0.1 ▁:0.1 Ġ:0.1 :0.6", "a##b:0.1 xĠy:0.1 x▁y:0.1 @@x:0.1 :0.6",
+    "##:0.5 #:0.2 :0.3", "C#:0.1 @@:0.1 ▁:0.1 Ġ:0.1 :0.6", "a##b:0.1 xĠy:0.1 x▁y:0.1 @@x:0.1 :0.6",
     "unk:0.1 s:0.1 pad:0.1 <b>:0.1 [1]:0.1 <unk>s:0.1 x[UNK]:0.1 :0.4",
     "ing:0.1 ed:0.1 un:0.1 's:0.1 n't:0.1 re-:0.1 :0.4", "the:0.5 The:0.01 THE:0.001 :0.489",
 ])  # fmt: skip

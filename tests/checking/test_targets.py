@@ -63,9 +63,8 @@ NO_CHALLENGE = {
     "a file": ("pred.tsv", "it cannot be read: Not a directory"),
     "an empty folder": ("empty", "it has no config.txt, and no test set such as dev-0"),
     "a test set": ("real/dev-0", "it has no config.txt, and no test set such as dev-0\n  did you mean `real`?"),
-    "a name that moves the cursor": ("\x1b[2J", NO_FOLDER),
-    "a NUL": ("a\0b", f"it cannot be read: {NULL}"),
-}
+    "a name that moves the cursor": ("\x1b[2J", NO_FOLDER), "a NUL": ("a\0b", f"it cannot be read: {NULL}"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "reason"), NO_CHALLENGE.values(), ids=NO_CHALLENGE)
@@ -88,10 +87,8 @@ def test_what_makes_a_challenge(kept, folder, geval):
 
 def test_a_test_set_that_the_challenge_has_not(folder, geval):
     assert geval("check", "pred.tsv", "--challenge", "real", "-t", "dve-0") == (
-        2,
-        "",
-        "geval: `real` has no test set `dve-0`\n  there are test-A, dev-0\n",
-    )
+        2, "", "geval: `real` has no test set `dve-0`\n  there are test-A, dev-0\n",
+    )  # fmt: skip
 
 
 COUNTED = {  # words, what is said of the number of lines
@@ -164,13 +161,11 @@ def test_answers_that_were_not_fetched_are_said(folder, geval):
     (folder / "real/dev-0/expected.tsv").unlink()
     (folder / "real/dev-0/expected.tsv").symlink_to(".git/annex/objects/x")
     assert geval("check", "real/dev-0") == (
-        0,
-        "no problems in 1 file\n",
-        "geval: note: checked without a file of the test set: Cannot read "
+        0, "no problems in 1 file\n", "geval: note: checked without a file of the test set: Cannot read "
         "`real/dev-0/expected.tsv`: its content is not here: run git annex get expected.tsv\n"
         "geval: note: the rules of word gaps apply, since `real/config.txt` is not there; "
         "for another task, add --metric NAME or --challenge DIR\n",
-    )
+    )  # fmt: skip
 
 
 WANTED = "it has no output: {}, or variants such as out-NAME.tsv; "
@@ -259,10 +254,8 @@ MISNAMED = {
     "output.tsv": "; output.tsv is not scored; rename it to out-NAME.tsv",
     "Predictions.jsonl.gz": "; Predictions.jsonl.gz is not scored; rename it to out-NAME.jsonl.gz",
     "out.txt": "; out.txt is not scored; rename it to out-NAME.tsv",
-    "out": "; out is not scored; rename it to out-NAME.tsv",
-    "results.png": "",
-    "notes.txt": "",
-}
+    "out": "; out is not scored; rename it to out-NAME.tsv", "results.png": "", "notes.txt": "",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MISNAMED)
@@ -320,10 +313,8 @@ def test_the_metrics_of_the_command_line(folder, geval):
     assert [p.rule.code for p in check("real/dev-0", metrics="RMSE").problems] == ["E117"]
     assert [p.rule.code for p in check("real/dev-0", metrics=["BLEU"]).problems] == []
     assert geval("check", "real", "-m", "LogLoss8") == (
-        2,
-        "",
-        "geval: Unknown or broken metric definition: LogLoss8\n  did you mean LogLoss?\n",
-    )
+        2, "", "geval: Unknown or broken metric definition: LogLoss8\n  did you mean LogLoss?\n",
+    )  # fmt: skip
 
 
 AS_OTHERS = "the number of lines is that of dev-0, train: is this its output?"
@@ -331,8 +322,7 @@ AS_OTHERS = "the number of lines is that of dev-0, train: is this its output?"
 
 @pytest.mark.parametrize(("words", "status", "problems", "reason"), [
     (["-t", "test-A", "--challenge", "real"], 1, ["the output has 2 lines for 3 items; " + AS_OTHERS], None),
-    (["-t", "dev-0", "--challenge", "real"], 0, [], None),
-    (["--challenge", "single"], 0, [], None),
+    (["-t", "dev-0", "--challenge", "real"], 0, [], None), (["--challenge", "single"], 0, [], None),
     (["--challenge", "real"], 0, [], "it may belong to test-A or dev-0"),
     ([], 0, [], "it may belong to real or single"),
 ], ids=["too few", "as many", "the only test set", "several", "no challenge"])  # fmt: skip

@@ -27,15 +27,13 @@ def challenge(tmp_path, monkeypatch):
 
 
 SCORES = {
-    "": "12.70\n",
-    "-p 0": "13\n",
-    "-a LikelihoodHashed -%": "8\n",
+    "": "12.70\n", "-p 0": "13\n", "-a LikelihoodHashed -%": "8\n",
     "-a {LogLoss,Perplexity}Hashed": "LogLossHashed\t2.54\nPerplexityHashed\t12.70\n",
     "-a {LogLoss,Perplexity}Hashed{2,4}": "\t2\t4\nLogLossHashed\t0.62\t1.14\nPerplexityHashed\t1.86\t3.11\n",
     "-m LogLossHashed:N<loss> --select-metric loss": "2.54\n",
     "-m LogLossHashed10 --select-metric LogLossHashed": "2.54\n",
     "-a LogLossHashed10:P<2> -a LogLossHashed10:N<Log10>": "LogLossHashed:P<2>\t2.54\nLog10\t2.54\n",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("words", SCORES)
@@ -78,11 +76,10 @@ def standard_input(monkeypatch):
 
 
 TOKENIZED = {
-    "blank lines": (b"\n \n\n", "\n\n\n"),
-    "fields": (b"a,\t\tb!\n", "a , b !\n"),
+    "blank lines": (b"\n \n\n", "\n\n\n"), "fields": (b"a,\t\tb!\n", "a , b !\n"),
     "other white space": ("a\u3000b \u0085 \u2028c\u00a0\n".encode(), "a\u3000b \u0085 \u2028 c\n"),
     "compressed": (gzip.compress(b"a,\n"), "a ,\n"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "printed"), TOKENIZED.values(), ids=TOKENIZED)

@@ -31,9 +31,7 @@ def test_a_file_may_be_named_as_help_is(geval):
 
 
 @pytest.mark.parametrize(("topic", "names"), [
-    ("formats", {*FORMATS, *CHECK_FORMATS}),
-    ("metrics", METRICS),
-    ("rules", RULES_BY_CODE),
+    ("formats", {*FORMATS, *CHECK_FORMATS}), ("metrics", METRICS), ("rules", RULES_BY_CODE),
     ("flags", ["l", "u", "c", "S", "m<REGEXP>", "s<REGEXP><REPLACEMENT>", "f<FEATURE>", "p<PERCENT>"]),
 ])  # fmt: skip
 def test_help_lists_what_there_is(topic, names, geval):
@@ -44,16 +42,12 @@ def test_help_lists_what_there_is(topic, names, geval):
 
 
 SAME_HELP = {
-    "help": "--help",
-    "-h": "--help",
-    "help --help": "help help",
-    "--help check": "check --help",
-    "-h compare": "help compare",
-    "help challenge make": "challenge make --help",
+    "help": "--help", "-h": "--help", "help --help": "help help", "--help check": "check --help",
+    "-h compare": "help compare", "help challenge make": "challenge make --help",
     **dict.fromkeys(["help E114", "help e114", "help not-a-number"], "check --explain E114"),
     "help E404": "challenge leaks --explain E404",
     **dict.fromkeys(["help evaluate", "help score", "help run", "help eval"], "help"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "others"), SAME_HELP.items(), ids=SAME_HELP)
@@ -146,22 +140,20 @@ def test_geval_in_a_folder_of_a_challenge_says_where_it_is(folder, gazette, monk
 IN_DEV = "geval: note: `{}` is in dev-0: choose the test set with -t dev-0"
 
 
-@pytest.mark.parametrize(
-    ("words", "advice"),
-    [
-        (["-o", "dev-0/out-model=bigram.tsv"], IN_DEV.format("dev-0/out-model=bigram.tsv")),
-        (["-o", "bigram"], IN_DEV.format("bigram")),
-        (["-o", "bigram", "-o", "unigram", "-w"], IN_DEV.format("bigram")),
-        *((command.split(), IN_DEV.format("bigram")) for command in (
-            "tune -o bigram", "calibration -o bigram", "report -o bigram", "luck -o bigram", "mix bigram unigram",
-            "compare bigram unigram",
-        )),
-        (["-m", "LogLossHashed"], "geval: note: there are outputs in dev-0: choose the test set with -t dev-0"),
-        (["-o", "nothing"], "  `./test-A` holds expected.tsv, in.tsv.xz"),
-        (["-t", "dev-1"], "  there are dev-0, test-A, train; choose one with -t"),
-        (["-t", "dev-0", "-o", "x"], "  `./dev-0` holds expected.tsv, in.tsv.xz, out-model=bigram.tsv, out-model=unigram.tsv"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "advice"), [
+    (["-o", "dev-0/out-model=bigram.tsv"], IN_DEV.format("dev-0/out-model=bigram.tsv")),
+    (["-o", "bigram"], IN_DEV.format("bigram")),
+    (["-o", "bigram", "-o", "unigram", "-w"], IN_DEV.format("bigram")),
+    *((command.split(), IN_DEV.format("bigram")) for command in (
+        "tune -o bigram", "calibration -o bigram", "report -o bigram", "luck -o bigram", "mix bigram unigram",
+        "compare bigram unigram",
+    )),
+    (["-m", "LogLossHashed"], "geval: note: there are outputs in dev-0: choose the test set with -t dev-0"),
+    (["-o", "nothing"], "  `./test-A` holds expected.tsv, in.tsv.xz"),
+    (["-t", "dev-1"], "  there are dev-0, test-A, train; choose one with -t"),
+    (["-t", "dev-0", "-o", "x"],
+        "  `./dev-0` holds expected.tsv, in.tsv.xz, out-model=bigram.tsv, out-model=unigram.tsv"),
+])  # fmt: skip
 def test_the_test_set_that_has_an_output_is_named(words, advice, gazette, geval):
     status, out, err = geval(*words)
     assert (status, out, err.splitlines()[-1]) == (1, "", advice)
@@ -342,13 +334,9 @@ def test_bash_completes(outputs, geval):
         script += '_python_argcomplete geval; echo "${COMPREPLY[*]}"\n'
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     run = subprocess.run(
-        ["bash", "-c", script],
-        cwd=outputs,
-        env=os.environ | {"PATH": path},
-        capture_output=True,
-        text=True,
+        ["bash", "-c", script], cwd=outputs, env=os.environ | {"PATH": path}, capture_output=True, text=True,
         check=True,
-    )
+    )  # fmt: skip
     assert run.stderr == ""
     offered = dict(zip(COMPLETIONS, map(str.split, run.stdout.splitlines()), strict=True))
     assert {line: sorted(words) for line, words in offered.items()} == {
@@ -397,10 +385,9 @@ def test_one_challenge_does_not_hide_another(monkeypatch, geval):
     )
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["compare -t dev-0", "calibration -t dev-0 -o bigram", "luck -t dev-0 -o bigram", "mix -t dev-0 bigram unigram"],
-)
+@pytest.mark.parametrize("words", [
+    "compare -t dev-0", "calibration -t dev-0 -o bigram", "luck -t dev-0 -o bigram", "mix -t dev-0 bigram unigram",
+])  # fmt: skip
 def test_a_challenge_elsewhere(words, tmp_path, monkeypatch, geval):
     """--challenge is the folder of the answers and of the outputs, as for geval check."""
     monkeypatch.chdir(tmp_path)

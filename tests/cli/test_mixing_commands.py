@@ -154,10 +154,8 @@ def test_one_line_cannot_be_held_out(gazette, geval, command):
         path.write_text(header * path.read_text().startswith("FileId") + path.read_text().splitlines()[-1] + "\n")
     cut_input(gazette, 1)
     assert geval(*command.split(), "-t", "dev-0", "--force") == (
-        2,
-        "",
-        "geval: there is one line, and it cannot be held out: take two lines or more\n",
-    )
+        2, "", "geval: there is one line, and it cannot be held out: take two lines or more\n",
+    )  # fmt: skip
 
 
 def test_infinite_losses_have_a_column(gazette, geval):

@@ -72,14 +72,12 @@ def line_row(n):
 
 
 LINES = {
-    "original order": ([], [0, 1, 2, 3, 4]),
-    "worst first": (["-s"], [3, 1, 4, 0, 2]),
-    "best first": (["-r"], [2, 0, 1, 4, 3]),
-    "a word": (["--filter", "exp:a"], [0, 2, 4]),
+    "original order": ([], [0, 1, 2, 3, 4]), "worst first": (["-s"], [3, 1, 4, 0, 2]),
+    "best first": (["-r"], [2, 0, 1, 4, 3]), "a word": (["--filter", "exp:a"], [0, 2, 4]),
     "a word, worst first": (["--filter", "exp:a", "-s"], [4, 0, 2]),
     "a column": (["--filter", "in<Year>:1902"], [2, 3]),
     "a pair": (["--filter", "exp:a~~in<Year>:1901", "--cartesian"], [0]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("flags", "order"), LINES.values(), ids=LINES)
@@ -147,23 +145,17 @@ def test_without_an_input(words, challenge, geval):
 
 
 OF_ONE_OUTPUT = (
-    "-l",
-    "-w",
-    "-d other",
-    "--most-worsening-features other",
-    "--oracle-item-based --alt-out-file other",
-)
+    "-l", "-w", "-d other", "--most-worsening-features other", "--oracle-item-based --alt-out-file other",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("words", OF_ONE_OUTPUT)
 def test_modes_take_one_output(words, challenge, geval):
     write(challenge / "test-A", "out-x=1.tsv", OUT)
     assert geval(*words.split()) == (
-        2,
-        "",
-        "geval: Multiple outputs are not possible in this mode, use -o option to select an output file\n"
+        2, "", "geval: Multiple outputs are not possible in this mode, use -o option to select an output file\n"
         "  there are out-x=1.tsv, out.tsv\n",
-    )
+    )  # fmt: skip
     assert geval(*words.split(), "-o", "out-x=1.tsv")[0] == 0
 
 

@@ -39,14 +39,11 @@ def peak_memory(folder, *words):
 
 
 MODES = {
-    "lines": ["-l"],
-    "lines in JSON": ["-l", "--format", "json"],
-    "lines in CSV": ["-l", "--format", "csv"],
-    "sorted lines": ["-l", "-s"],
-    "lines with a feature": ["-l", "--filter", "exp:a"],
+    "lines": ["-l"], "lines in JSON": ["-l", "--format", "json"], "lines in CSV": ["-l", "--format", "csv"],
+    "sorted lines": ["-l", "-s"], "lines with a feature": ["-l", "--filter", "exp:a"],
     "differences": ["-d", "out-other.tsv"],
     "the best of two": ["--oracle-item-based", "--alt-out-file", "out-other.tsv"],
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -267,10 +267,8 @@ def test_archives_are_checked_and_the_test_name_is_honoured(geval, deaf, tmp_pat
     told = "it has no output: test-B/out.tsv, or variants such as out-NAME.tsv; `dev-0/out.tsv` is not in its place"
     assert (status, Deaf.sent, told in err) == (1, [], True)
     assert geval("submit", str(tmp_path), "-t", "test-B", "--board", deaf) == (
-        2,
-        "",
-        f"geval: `{tmp_path}` has no test set `test-B`\n  there are test-A, dev-0\n",
-    )
+        2, "", f"geval: `{tmp_path}` has no test set `test-B`\n  there are test-A, dev-0\n",
+    )  # fmt: skip
     assert geval("submit", str(tmp_path), "-t", "test-A", "--board", deaf)[0] == 0
     assert Deaf.sent == [f"/upload/{tmp_path.name}.zip?"]
 
@@ -313,10 +311,9 @@ COLUMNS = "Cannot read `{path}`: line 2: it needs one value for each column"
 NO_NAME = "nobody in `{path}` was invited\n  line 2: the name `` has no visible letter"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("name,team\nann\n", COLUMNS), ("name,team\nann,a,b\n", COLUMNS), ("name,team\n,a\n", NO_NAME)],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("name,team\nann\n", COLUMNS), ("name,team\nann,a,b\n", COLUMNS), ("name,team\n,a\n", NO_NAME),
+])  # fmt: skip
 def test_a_list_of_people_that_is_wrong(geval, board, tmp_path, text, message):
     path = tmp_path / "people.csv"
     path.write_text(text)

@@ -32,15 +32,14 @@ def challenge(tmp_path, monkeypatch):
 
 
 MODES = {
-    "lines": ["-o", "long", "-l"],
-    "sorted lines": ["-o", "long", "-ls"],
+    "lines": ["-o", "long", "-l"], "sorted lines": ["-o", "long", "-ls"],
     "differences": ["-o", "long", "-d", "out-model=poor.tsv"],
     "features": ["-o", "long", "-w"],
     "worsening features": ["-o", "long", "--most-worsening-features", "out-model=poor.tsv"],
     "scores": [],
     "scores of several metrics": ["-m", "Likelihood", "-m", "Accuracy"],
     "a cross table": ["-o", "long", "-a", "{LogLoss,Perplexity}Hashed{8,12}"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("words", MODES.values(), ids=MODES)
@@ -57,9 +56,8 @@ def test_tables_fit_a_terminal_and_a_pipe_gets_tabs(words, challenge, geval):
 PROSE = {
     "sample": ["sample", "new"],
     "calibration": ["calibration", "-o", "long", "-m", "PerplexityHashed"],
-    "explain": ["check", "--explain", "E101"],
-    "help": ["help", "submit"],
-}
+    "explain": ["check", "--explain", "E101"], "help": ["help", "submit"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("words", PROSE.values(), ids=PROSE)

@@ -133,19 +133,13 @@ MEAN = "Mean/ meta-metric defined only for MultiLabel-F1, WER, CER, WAR and CAR 
 MACRO = "MacroAvg/ meta-metric defined only for Likelihood, Accuracy, FMeasure, RMSE, MSE, MAE, SMAPE"
 UNKNOWN = "Unknown or broken metric definition: {}"
 PREFIXES = {
-    "Lower/F1": MATCHING.format("F1.0"),
-    "Fuzzy/Lower/BLEU": MATCHING.format("BLEU"),
+    "Lower/F1": MATCHING.format("F1.0"), "Fuzzy/Lower/BLEU": MATCHING.format("BLEU"),
     "Mean/Smart/MultiLabel-LogLoss": MATCHING.format("MultiLabel-Logloss"),
     "Lower/LogLossHashed8": MATCHING.format("LogLossHashed8"),
-    "Mean/LogLossHashed": MEAN,
-    "Mean/F1": MEAN,
-    "MacroAvg/MultiLabel-F1": MACRO,
-    "MacroAvg/Mean/WER": MACRO,
-    "Mean/Lower/Accuracy": MEAN,
-    "Lower/Foo": UNKNOWN.format("Lower/Foo"),
-    "Foo/WER": UNKNOWN.format("Foo/WER"),
+    "Mean/LogLossHashed": MEAN, "Mean/F1": MEAN, "MacroAvg/MultiLabel-F1": MACRO, "MacroAvg/Mean/WER": MACRO,
+    "Mean/Lower/Accuracy": MEAN, "Lower/Foo": UNKNOWN.format("Lower/Foo"), "Foo/WER": UNKNOWN.format("Foo/WER"),
     "NDCG@0": UNKNOWN.format("NDCG@0"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "sentence"), PREFIXES.items())
@@ -159,10 +153,8 @@ def test_a_prefix_that_is_not_for_a_metric(name, sentence):
 
 def test_a_filter_looks_at_tokens_of_the_input(geval):
     files = {
-        "dev-0/in.tsv": "(Cold)\tx\nhot\t(Cold)\n",
-        "dev-0/expected.tsv": "a b\nc d\n",
-        "dev-0/out.tsv": "a b\nc x\n",
-    }
+        "dev-0/in.tsv": "(Cold)\tx\nhot\t(Cold)\n", "dev-0/expected.tsv": "a b\nc d\n", "dev-0/out.tsv": "a b\nc x\n",
+    }  # fmt: skip
     words = ("-t", "dev-0", "-T", "13a", "--metric")
     assert geval(*words, "WER:f<in[1]:Cold>", **files) == (0, "0.0\n", "")
     assert geval(*words, "WER:f<in[2]:(>") == (0, "0.5\n", "")
@@ -184,11 +176,9 @@ def test_preprocessed_input_is_shown_as_tokens(geval):
 
 
 NUMBERS = {
-    "dev-0/in.tsv": "a\nb\nc\n",
-    "dev-0/expected.tsv": "1\n2\n4\n",
-    "dev-0/out-a.tsv": "1\n3\n5\n",
+    "dev-0/in.tsv": "a\nb\nc\n", "dev-0/expected.tsv": "1\n2\n4\n", "dev-0/out-a.tsv": "1\n3\n5\n",
     "dev-0/out-b.tsv": "1\n2\n4\n",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("metric", ["Pearson", "Spearman", "NMI"])

@@ -362,8 +362,7 @@ def systems_in(text):
 @pytest.mark.parametrize(("words", "systems"), [
     ("", ["good", "one", "two"]),
     ("out-model=one.tsv dev-0/out-model=good.tsv", ["good", "one"]),
-    ("other/out.tsv out-model=one.tsv", ["out", "one"]),
-    ("other out-model=one.tsv", ["out", "x", "one"]),
+    ("other/out.tsv out-model=one.tsv", ["out", "one"]), ("other out-model=one.tsv", ["out", "x", "one"]),
     ("other other/out.tsv", ["out", "x"]),
 ])  # fmt: skip
 def test_outputs(words, systems, challenge, compared):
@@ -449,10 +448,9 @@ def test_which_scores_are_the_best(challenge):
     assert r"\textbf" not in compare(evaluations(challenge, "one", "two"), samples=100).to_latex()
 
 
-@pytest.mark.parametrize(
-    ("p", "stars"),
-    [(0.05, ""), (0.0499, "*"), (0.01, "*"), (0.0099, "**"), (0.001, "**"), (0.0009, "***"), (None, "")],
-)
+@pytest.mark.parametrize(("p", "stars"), [
+    (0.05, ""), (0.0499, "*"), (0.01, "*"), (0.0099, "**"), (0.001, "**"), (0.0009, "***"), (None, ""),
+])  # fmt: skip
 def test_stars_and_the_best_score(p, stars, challenge):
     comparison = compare(evaluations(challenge, "one", "two", "good"), baseline="one", samples=100)
     comparison = replace(comparison, systems=tuple(replace(of, p_value=p) for of in comparison.systems))

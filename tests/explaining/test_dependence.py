@@ -162,10 +162,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("column", "name", "of_line", "count"),
-    [("FileId", "FileId", [0, 1, 0, 2], 3), ("1", "FileId", [0, 1, 0, 2], 3), ("2", "Text", [0, 1, 0, 2], 3)],
-)
+@pytest.mark.parametrize(("column", "name", "of_line", "count"), [
+    ("FileId", "FileId", [0, 1, 0, 2], 3), ("1", "FileId", [0, 1, 0, 2], 3), ("2", "Text", [0, 1, 0, 2], 3),
+])  # fmt: skip
 def test_a_column_tells_the_documents(column, name, of_line, count, folder):
     found = documents_in(evaluate(folder, "dev-0"), column)
     assert (found.column, found.of_line.tolist(), found.count) == (name, of_line, count)

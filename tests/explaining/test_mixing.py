@@ -363,11 +363,10 @@ def test_the_interval_is_that_of_the_sums_of_documents():
 
 
 INFINITE = {
-    "fixed": ([1.0, 1.0], [math.inf, 1.0], -math.inf, True),
-    "broken": ([math.inf, 1.0], [1.0, 2.0], math.inf, False),
+    "fixed": ([1.0, 1.0], [math.inf, 1.0], -math.inf, True), "broken": ([math.inf, 1.0], [1.0, 2.0], math.inf, False),
     "both": ([math.inf, 1.0], [1.0, math.inf], math.inf, False),
     "the same": ([math.inf, 1.0], [math.inf, 1.0], 0.0, False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("losses", "base", "mean", "better"), INFINITE.values(), ids=INFINITE)

@@ -170,14 +170,9 @@ def test_shapes_of_lines_are_those_of_their_tokens(lines):
 def ranked(rows, *, scores=None, header=(), least=1, least_cartesian=None, **kinds):
     """Return the names of the features of (input, expected, output) rows, the worst first."""
     return worst_features(
-        rows,
-        range(len(rows)) if scores is None else scores,
-        worst_is_greatest=True,
-        header=header,
-        kinds=FeatureKinds(**kinds),
-        least=least,
-        least_of_pair=least_cartesian,
-    )
+        rows, range(len(rows)) if scores is None else scores, worst_is_greatest=True, header=header,
+        kinds=FeatureKinds(**kinds), least=least, least_of_pair=least_cartesian,
+    )  # fmt: skip
 
 
 def test_the_columns_of_the_table():
@@ -369,10 +364,9 @@ def test_ranks(scores, ranks):
     assert rank_scores(-values, greatest_first=False).tolist() == ranks
 
 
-@pytest.mark.parametrize(
-    ("module", "limit", "most", "what"),
-    [(feature_ranking, "MAX_PAIRS", 10, "to show"), (features, "MAX_COUNTED", 5, "to count")],
-)
+@pytest.mark.parametrize(("module", "limit", "most", "what"), [
+    (feature_ranking, "MAX_PAIRS", 10, "to show"), (features, "MAX_COUNTED", 5, "to count"),
+])  # fmt: skip
 def test_too_many_pairs_are_refused(module, limit, most, what, monkeypatch):
     """Of ten words, none makes more than nine pairs, which are counted one word at a time."""
     monkeypatch.setattr(module, limit, most)

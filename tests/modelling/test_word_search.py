@@ -212,8 +212,7 @@ class Words:
 
 
 @pytest.mark.parametrize(("model", "train", "message"), [
-    (5, [], "int is no WordModel: it lacks fit, words"),
-    (Words([]), [], "Words is no WordModel: it lacks fit"),
+    (5, [], "int is no WordModel: it lacks fit, words"), (Words([]), [], "Words is no WordModel: it lacks fit"),
     (type("Learner", (), {"fit": None})(), [], "Learner is no WordModel: it lacks words"),
     (Words, None, "Words is a class: give an instance of it"),
     (Words([{}, {"the": 2}]), None,

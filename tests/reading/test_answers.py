@@ -38,9 +38,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("name", "rows"), [
-    ("expected.jsonl", ROWS[0]),
-    ("expected.ndjson", ROWS[1]),
-    ("expected.json", ROWS[2]),
+    ("expected.jsonl", ROWS[0]), ("expected.ndjson", ROWS[1]), ("expected.json", ROWS[2]),
     ("expected.jsonl.gz", ROWS[0]),
 ])  # fmt: skip
 def test_a_challenge_with_answers_in_json(name, rows, tmp_path, monkeypatch, capsys):

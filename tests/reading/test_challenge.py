@@ -32,13 +32,10 @@ def here(tmp_path, monkeypatch):
     """The current directory: a challenge with an output in dev-0 and none in test-A."""
     tree = {
         "config.txt": "--metric PerplexityHashed --metric LogLossHashed --in-header in-header.tsv\n",
-        "in-header.tsv": "FileId\tLeftContext\r\n",
-        "train/expected.tsv": "the\nof\nthe\n",
-        "dev-0/in.tsv": "Psa-5\tdirect my\n",
-        "dev-0/expected.tsv": "prayer\n",
-        "dev-0/out.tsv": ":1\n",
+        "in-header.tsv": "FileId\tLeftContext\r\n", "train/expected.tsv": "the\nof\nthe\n",
+        "dev-0/in.tsv": "Psa-5\tdirect my\n", "dev-0/expected.tsv": "prayer\n", "dev-0/out.tsv": ":1\n",
         "test-A/expected.tsv": "the\n",
-    }
+    }  # fmt: skip
     for name, text in tree.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(text.encode())
@@ -85,10 +82,9 @@ def test_natural_order_is_of_names_alone(names, random):
 FOUND = {
     "itself": (["in.tsv"], "in.tsv"),
     "itself, whatever stands beside it": (["in.tsv", "in.tsv.xz", "in.tsv.gz"], "in.tsv"),
-    "xz": (["in.tsv.xz"], "in.tsv.xz"),
-    "nothing": ([], None),
+    "xz": (["in.tsv.xz"], "in.tsv.xz"), "nothing": ([], None),
     "another ending": (["in.tsv.zip", "in.tsv.xz.part", "xin.tsv.xz"], None),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("names", "found"), FOUND.values(), ids=FOUND)
@@ -99,11 +95,10 @@ def test_find_file(names, found, tmp_path, monkeypatch):
 
 
 AMBIGUOUS = {
-    "in": lambda: locate(dev0(needs_items=True)),
-    "expected": lambda: locate(dev0()),
+    "in": lambda: locate(dev0(needs_items=True)), "expected": lambda: locate(dev0()),
     "out": lambda: evaluate_all(".", "dev-0", metric="LikelihoodHashed"),
     "out-a=1": lambda: evaluate_all(".", "dev-0", metric="LikelihoodHashed"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "use"), AMBIGUOUS.items(), ids=AMBIGUOUS)
@@ -142,14 +137,13 @@ def test_locate_in_two_directories(here):
 NAMED = {
     "in the test set": ("my.tsv", "./dev-0/my.tsv"),
     "in the test set, compressed": ("his.tsv", "./dev-0/his.tsv.gz"),
-    "both: the test set's": ("both.tsv", "./dev-0/both.tsv"),
-    "as a path": ("their.tsv", "their.tsv"),
+    "both: the test set's": ("both.tsv", "./dev-0/both.tsv"), "as a path": ("their.tsv", "their.tsv"),
     "as a path, compressed": ("her.tsv", "her.tsv.bz2"),
     "in a folder": ("test-A/expected.tsv", "test-A/expected.tsv"),
     "up and down": ("../dev-0/out.tsv", "./dev-0/../dev-0/out.tsv"),
     "standard input": ("-", "-"),
     "an address": ("https://example.org/out-a=1.tsv", "https://example.org/out-a=1.tsv"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("given_name", "path"), NAMED.values(), ids=NAMED)
@@ -228,11 +222,10 @@ def test_the_hint_is_safe_to_show(values, here):
 
 ONCE = "standard input (-) can be read only once: give one file as -"
 USELESS = [
-    ({"out_files": ("-",), "expected_file": "-"}, ONCE),
-    ({"out_files": ("-",), "input_file": "-"}, ONCE),
+    ({"out_files": ("-",), "expected_file": "-"}, ONCE), ({"out_files": ("-",), "input_file": "-"}, ONCE),
     ({"expected_file": "-", "input_file": "-"}, ONCE),
     ({"out_files": ("",)}, "an output has no name; is a variable of the shell unset?"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("values", "message"), USELESS, ids=str)
@@ -260,15 +253,13 @@ def test_read_header(data, names, tmp_path):
 HEADER, KOT = {"out-header.tsv": b"Word\n"}, b"kot\npies\nkot\n"
 VOCABULARIES = {
     "the distinct words of train": ({}, {}, {"the", "of"}),
-    "words like the header": (
-        HEADER | {"train/expected.tsv": b"Word\nthe\nWord\n"}, {"out_header": "out-header.tsv"}, {"the", "Word"},
-    ),
-    "a compressed train set": (
-        {"train/expected.tsv": None, "train/expected.tsv.gz": gzip.compress("żółw\r\nNew York\n".encode())}, {},
-        {"żółw", "New York"},
-    ),
+    "words like the header": (HEADER | {"train/expected.tsv": b"Word\nthe\nWord\n"}, {"out_header": "out-header.tsv"},
+        {"the", "Word"}),
+    "a compressed train set": ({"train/expected.tsv": None,
+        "train/expected.tsv.gz": gzip.compress("żółw\r\nNew York\n".encode())}, {}, {"żółw", "New York"}),
     "no train set": ({"train/expected.tsv": None}, {}, set()),
-    "the train set of the answers": ({"mine/x": b""}, {"out_directory": "mine", "expected_directory": "."}, {"the", "of"}),
+    "the train set of the answers": ({"mine/x": b""}, {"out_directory": "mine", "expected_directory": "."},
+        {"the", "of"}),
     "of its own": ({"words.txt": KOT}, {"vocabulary": "words.txt"}, {"kot", "pies"}),
 }  # fmt: skip
 
@@ -335,9 +326,8 @@ READMES = {
     "after a badge": ("[badge]\n\n# Gaps\n\nGuess.\n", "Gaps"),
     "a paragraph alone": ("Guess\nthe word.\n\nMore.\n", None),
     "carriage returns": ("\ufeff# Gaps\r\n\r\nGuess\r\nit.\r\n", "Gaps"),
-    "other scripts": ("# Żółw\n\n水\n", "Żółw"),
-    "empty": ("", None),
-}
+    "other scripts": ("# Żółw\n\n水\n", "Żółw"), "empty": ("", None),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "title"), READMES.values(), ids=READMES)

@@ -41,17 +41,14 @@ def test_word_shapes(token, shape):
 
 
 WORDS = {
-    "exp:c++": "`c++` in the answer",
-    "in<2>:x:y": "`x:y` in column 2",
-    "in<Left>:a++b": "`a b` in Left",
+    "exp:c++": "`c++` in the answer", "in<2>:x:y": "`x:y` in column 2", "in<Left>:a++b": "`a b` in Left",
     "out:C++++lang": "`C++ lang` in the output",
     "exp:SHAPE:a+.": "lower-case words in the answer that end in punctuation",
     "in<Left>:SHAPE:a+++SHAPE:9999": "lower-case words in Left before numbers of 4 digits in Left",
     "exp:SHAPE:A.A.": "words in the answer of the form `A.A.`",
-    "exp:=#+": "greatest length of the answer",
-    "exp:a~~b": "`a~~b` in the answer",
+    "exp:=#+": "greatest length of the answer", "exp:a~~b": "`a~~b` in the answer",
     "in<Left>:the~~in<Year>:=-": "`the` in Left and least number of Year",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WORDS)
@@ -187,8 +184,7 @@ BY_SHAPE = FeatureKinds(word_shapes=True)
 BY_BIGRAM = FeatureKinds(bigrams=True)
 BY_NUMBER = FeatureKinds(numerical=True)
 SELECTED = {
-    "the expected word": (["exp:the"], FeatureKinds(), True),
-    "not the output": (["exp:a"], FeatureKinds(), False),
+    "the expected word": (["exp:the"], FeatureKinds(), True), "not the output": (["exp:a"], FeatureKinds(), False),
     "a word of the output": (["out:a"], FeatureKinds(), True),
     "not a part of a word": (["out:Th"], FeatureKinds(), False),
     "a column by its name": (["in<Year>:1601"], FeatureKinds(), True),
@@ -197,12 +193,10 @@ SELECTED = {
     "no such column": (["in<4>:1601"], FeatureKinds(), False),
     "both": (["exp:the", "in<Year>:1601"], FeatureKinds(), True),
     "the first only": (["exp:the", "in<Year>:1602"], FeatureKinds(), False),
-    "a shape": (["exp:SHAPE:a+"], BY_SHAPE, True),
-    "a bigram": (["in<3>:New++York"], BY_BIGRAM, True),
+    "a shape": (["exp:SHAPE:a+"], BY_SHAPE, True), "a bigram": (["in<3>:New++York"], BY_BIGRAM, True),
     "a bigram, the other way round": (["in<3>:York++New"], BY_BIGRAM, False),
     "a word like a bigram": (["in<3>:a++b"], FeatureKinds(), True),
-    "a length": (["in<3>:=#13"], BY_NUMBER, True),
-    "a number": (["in<Year>:=1601.0"], BY_NUMBER, True),
+    "a length": (["in<3>:=#13"], BY_NUMBER, True), "a number": (["in<Year>:=1601.0"], BY_NUMBER, True),
     "a number in brackets": (["in<Year>:=(1601)"], BY_NUMBER, False),
     "the value of a word": (["exp:=3"], BY_NUMBER, False),
     "a length, not asked for": (["in<3>:=#13"], FeatureKinds(), False),
@@ -210,7 +204,7 @@ SELECTED = {
     "a pair": (["exp:the~~out:a"], FeatureKinds(cartesian=True), True),
     "half a pair": (["exp:the~~out:b"], FeatureKinds(cartesian=True), False),
     "a pair, not asked for": (["exp:the~~out:a"], FeatureKinds(), False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("names", "kinds", "selected"), SELECTED.values(), ids=SELECTED)
@@ -221,11 +215,9 @@ def test_filters(names, kinds, selected):
 
 
 ITEMS = [
-    ScoredItem("f-1\t1601\tx", "colour", "a:1"),
-    ScoredItem("f-2\t1702\ty", "color", "The:1"),
-    ScoredItem("f-3", "Colour", "the:1"),
-    ScoredItem("f\x1b", "", ""),
-]
+    ScoredItem("f-1\t1601\tx", "colour", "a:1"), ScoredItem("f-2\t1702\ty", "color", "The:1"),
+    ScoredItem("f-3", "Colour", "the:1"), ScoredItem("f\x1b", "", ""),
+]  # fmt: skip
 NOTHING = {
     "another case": (["exp:COLOR"], FeatureKinds(), "feature `exp:COLOR'\n  did you mean exp:color?"),
     "another case comes before what is nearer": (["out:THe"], FeatureKinds(),

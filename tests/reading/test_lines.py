@@ -163,11 +163,9 @@ def test_compressed_files_of_several_members_or_frames_are_read_whole(compose, s
     assert read_all(stored(whole)) == read_all("-") == TEXT + OTHER_TEXT
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", BOM, SKIPPABLE_FRAME, *(compress(b"") for compress in COMPRESS.values())],
-    ids=["empty file", "byte order mark", "skippable frame", *COMPRESS],
-)
+@pytest.mark.parametrize("data", [
+    b"", BOM, SKIPPABLE_FRAME, *(compress(b"") for compress in COMPRESS.values()),
+], ids=["empty file", "byte order mark", "skippable frame", *COMPRESS])  # fmt: skip
 def test_a_file_without_a_line(data, stored):
     path = stored(data)
     assert list(read_lines(path)) == []
@@ -206,11 +204,10 @@ def test_a_damaged_file_is_corrupt(kind, place, reason, stored):
 
 
 FOLLOWING = {
-    "text": (tuple(COMPRESS), b"the:0.5 :0.5\n"),
-    "zeros": (("bzip2", "zstd"), bytes(8)),
+    "text": (tuple(COMPRESS), b"the:0.5 :0.5\n"), "zeros": (("bzip2", "zstd"), bytes(8)),
     "zeros, then text": (("gzip", "xz"), bytes(8) + b"x"),
     "another compression": (("gzip", "xz", "bzip2"), zstd.compress(TEXT)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -294,12 +291,10 @@ def test_a_read_that_fails_names_the_source(data, error, reason, standard_input)
 
 
 UNREADABLE = {
-    "missing": ("nowhere.tsv", "No such file or directory"),
-    "a folder": ("", "it is a folder, not a file"),
-    "below a file": ("file/out.tsv", "Not a directory"),
-    "a name too long": ("x" * 300, "File name too long"),
+    "missing": ("nowhere.tsv", "No such file or directory"), "a folder": ("", "it is a folder, not a file"),
+    "below a file": ("file/out.tsv", "Not a directory"), "a name too long": ("x" * 300, "File name too long"),
     "a zero byte": ("out\0.tsv", "embedded null byte"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "reason"), UNREADABLE.values(), ids=UNREADABLE)
@@ -324,8 +319,7 @@ def answer(body, *headers, status="200 OK"):
 
 ANSWERS = {
     "/fine": [answer(OTHER_TEXT, f"Content-Length: {len(OTHER_TEXT)}")],
-    "/no-length": [answer(OTHER_TEXT)],
-    "/gzip": [answer(gzip.compress(OTHER_TEXT))],
+    "/no-length": [answer(OTHER_TEXT)], "/gzip": [answer(gzip.compress(OTHER_TEXT))],
     "/byte-order-mark": [answer(BOM + OTHER_TEXT)],
     "/chunks": [answer(b"%x\r\n" % len(OTHER_TEXT), "Transfer-Encoding: chunked"), OTHER_TEXT, b"\r\n0\r\n\r\n"],
     "/redirected": [answer(b"", "Location: /fine", "Content-Length: 0", status="302 Found")],
@@ -335,12 +329,9 @@ ANSWERS = {
     "/short-gzip": [answer(gzip.compress(TEXT)[:-1])],
     "/chunk-cut": [answer(b"ff\r\nthe:0.5", "Transfer-Encoding: chunked")],
     "/chunks-without-end": [answer(b"6\r\nthe:1\n\r\n", "Transfer-Encoding: chunked")],
-    "/no-http": [b"220 ready\r\n\r\n"],
-    "/nothing": [],
-    "/late": [WAIT],
-    "/late-body": [answer(b""), WAIT],
+    "/no-http": [b"220 ready\r\n\r\n"], "/nothing": [], "/late": [WAIT], "/late-body": [answer(b""), WAIT],
     "/to-a-file": [answer(b"", "Location: file:///etc/passwd", "Content-Length: 0", status="302 Found")],
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -386,10 +377,9 @@ REFUSED = {
     "/missing": "the server answered 404 Not Found",
     "/short": f"the answer ended after {len(OTHER_TEXT)} of {len(OTHER_TEXT) + 1} bytes",
     "/nothing": "Remote end closed connection without response",
-    "/late": "timed out",
-    "/late-body": "timed out",
+    "/late": "timed out", "/late-body": "timed out",
     "/to-a-file": "the server answered 302 Found - Redirection to url 'file:///etc/passwd' is not allowed",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "reason"), REFUSED.items(), ids=REFUSED)
@@ -425,9 +415,7 @@ def test_an_answer_that_is_too_large(name, web, monkeypatch):
 
 
 DECODED = {
-    "nothing": (b"", []),
-    "a line": (b"the:1\n", ["the:1"]),
-    "no final line end": (b"a\nb", ["a", "b"]),
+    "nothing": (b"", []), "a line": (b"the:1\n", ["the:1"]), "no final line end": (b"a\nb", ["a", "b"]),
     "blank lines": (b"\n\na\n\n", ["", "", "a", ""]),
     "carriage returns": (b"a\r\n\rb\r\r\nc\rd\n", ["a", "b", "cd"]),
     "other line ends": ("a\u2028b\x0bc\x85d\x0ce\n".encode(), ["a\u2028b\x0bc\x85d\x0ce"]),
@@ -436,7 +424,7 @@ DECODED = {
     "a cut character at a line end": (b"\xe2\x82\nx\n", ["\ufffd", "x"]),
     "a surrogate": (b"\xed\xa0\x80\n", ["\ufffd\ufffd\ufffd"]),
     "a byte order mark inside": (b"a\n" + BOM + b"b\n", ["a", "\ufeffb"]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("block", "lines"), DECODED.values(), ids=DECODED)
@@ -445,18 +433,15 @@ def test_decode_lines(block, lines, stored):
 
 
 HEADERS = {
-    "skipped": (b"Word\nthe\n", "Word", ["the"]),
-    "not asked for": (b"Word\nthe\n", None, ["Word", "the"]),
-    "not there": (b"the\nof\n", "Word", ["the", "of"]),
-    "only a part": (b"Words\n", "Word", ["Words"]),
+    "skipped": (b"Word\nthe\n", "Word", ["the"]), "not asked for": (b"Word\nthe\n", None, ["Word", "the"]),
+    "not there": (b"the\nof\n", "Word", ["the", "of"]), "only a part": (b"Words\n", "Word", ["Words"]),
     "once": (b"Word\nWord\n", "Word", ["Word"]),
     "in the second line": (b"the\nWord\n", "Word", ["the", "Word"]),
     "with a carriage return": (b"Word\r\nthe\r\n", "Word", ["the"]),
     "with a byte order mark": (BOM + b"Word\nthe\n", "Word", ["the"]),
     "with both": (BOM + b"FileId\tYear\r\nPsa-5\t1605\r\n", "FileId", ["Psa-5\t1605"]),
-    "alone": (b"Word\n", "Word", []),
-    "without a name": (b"\tYear\n\t1605\n", "", ["\t1605"]),
-}
+    "alone": (b"Word\n", "Word", []), "without a name": (b"\tYear\n\t1605\n", "", ["\t1605"]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "header", "lines"), HEADERS.values(), ids=HEADERS)
@@ -469,11 +454,10 @@ def test_a_data_file_whose_first_field_equals_the_headers_first_name(kind, data,
 
 
 MARKS = {
-    "none": (b"a:1\n", False, b"a:1\n"),
-    "one": (BOM + b"a:1\n", True, b"a:1\n"),
+    "none": (b"a:1\n", False, b"a:1\n"), "one": (BOM + b"a:1\n", True, b"a:1\n"),
     "two": (BOM + BOM + b"a:1\n", True, BOM + b"a:1\n"),
     "in the second line": (b"a:1\n" + BOM + b"b:1\n", False, b"a:1\n" + BOM + b"b:1\n"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "has_mark", "text"), MARKS.values(), ids=MARKS)

@@ -173,14 +173,11 @@ def test_what_makes_no_sense_with_init_and_validate(mode, words):
 
 
 MODES = {
-    "-w": ("worst_features", True),
-    "-d out-2.tsv": ("diff", "out-2.tsv"),
+    "-w": ("worst_features", True), "-d out-2.tsv": ("diff", "out-2.tsv"),
     "--most-worsening-features out-2.tsv": ("most_worsening_features", "out-2.tsv"),
     "--oracle-item-based --alt-out-file a --alt-out-file b": ("oracle_item_based", True),
-    "-l": ("line_by_line", True),
-    "-jT13a": ("just_tokenize", True),
-    "": ("scores", None),
-}
+    "-l": ("line_by_line", True), "-jT13a": ("just_tokenize", True), "": ("scores", None),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "mode"), MODES.items(), ids=MODES)
@@ -210,14 +207,13 @@ MODE_ERRORS = {
     "--filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
     "--sort": "--sort goes with --line-by-line, --diff, --worst-features or --most-worsening-features",
     "--bigrams": "--bigrams goes with --worst-features, --most-worsening-features, --line-by-line or --diff",
-    "--seed 3": "--seed goes with --bootstrap",
-    "-l -B 5": "--bootstrap goes with scores",
+    "--seed 3": "--seed goes with --bootstrap", "-l -B 5": "--bootstrap goes with scores",
     "-B 1000001": "the number of samples is at most 1000000, not 1000001",
     "-w --show-preprocessed": "--show-preprocessed goes with --line-by-line or --diff",
     "-w --mark-worst-features": "--mark-worst-features goes with --line-by-line",
     "--alt-out-file a": "--alt-out-file goes with --oracle-item-based",
     "--oracle-item-based": "--oracle-item-based chooses between outputs: name others with --alt-out-file",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "message"), MODE_ERRORS.items(), ids=MODE_ERRORS)
@@ -250,11 +246,10 @@ CONFIG_WORDS = {
     "an escaped backslash escapes nothing": (r"a\\ b", [r"a\\", "b"]),
     "what Haskell takes for no space": ("a\u2028b\x85c\x1cd\u00a0e", ["a\u2028b\x85c\x1cd", "e"]),
     "undecodable bytes": ("-m N<\udcff>", ["-m", "N<\ufffd>"]),
-    "an escaped line end": ("a\\\nb c", ["a\nb", "c"]),
-    "other backslashes": (r"s<\d+><\\>", [r"s<\d+><\\>"]),
+    "an escaped line end": ("a\\\nb c", ["a\nb", "c"]), "other backslashes": (r"s<\d+><\\>", [r"s<\d+><\\>"]),
     "a backslash at the end": ("a\\", ["a\\"]),
     "no quotes": ('--metric "a b"', ["--metric", '"a', 'b"']),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "words"), CONFIG_WORDS.values(), ids=CONFIG_WORDS)
@@ -354,10 +349,7 @@ def test_config_task(here):
 
 
 @pytest.mark.parametrize(("words", "metrics"), [
-    ("", []),
-    ("-m A", ["A"]),
-    ("-m {A,B}{1,2} -m C", ["A1", "A2", "B1", "B2", "C"]),
-    ("-m A -a B", ["B"]),
+    ("", []), ("-m A", ["A"]), ("-m {A,B}{1,2} -m C", ["A1", "A2", "B1", "B2", "C"]), ("-m A -a B", ["B"]),
     ("-m A -a {B,C}", ["B", "C"]),
 ])  # fmt: skip
 def test_an_alternative_metric_replaces_all_and_products_multiply_out(words, metrics):

@@ -100,35 +100,32 @@ BAD = [
     ("", "row 1: the line is empty"),
     ('\x1b"', "row 1, column 1: it is not JSON: Expecting value"),
     ('{"words": ["a"], "prob\\u001b": [1], "logprobs": null}',
-     "row 1: it has none of these keys: words and probabilities, or logprobs, or a map in the place of both; its "
-     "keys are `words`, `prob\\x1b`"),
+        "row 1: it has none of these keys: words and probabilities, or logprobs, or a map in the place of both; its "
+        "keys are `words`, `prob\\x1b`"),
     ('{"the": "0.6", "a": 0.4}', "row 1, `the`: `0.6` is a text; write a number, without quotes"),
     ("{}", "row 1: it has none of these keys: words and probabilities, or logprobs, or a map in the place of both"),
     ('{"custom_id": "1", "response": {}}',
-     "row 1: it looks like a row of OpenAI's Batch API, but choices is missing: sort by custom_id, and keep "
-     "response.body"),
+        "row 1: it looks like a row of OpenAI's Batch API, but choices is missing: sort by custom_id, and keep "
+        "response.body"),
     ('{"words": ["a"], "probabilities": [1], "logprobs": [0]}', "row 1: probabilities and logprobs: one is wanted"),
     ('{"words": "a", "probabilities": [1]}', "row 1, words: a list is wanted, not text"),
     ('{"words": ["a"], "probabilities": [0.5, 0.5]}', "row 1, probabilities: 2 numbers for 1 word"),
     ('{"words": ["\\ud800"], "probabilities": [1]}',
-     "row 1, word 1: it cannot be written as UTF-8: surrogates not allowed"),
+        "row 1, word 1: it cannot be written as UTF-8: surrogates not allowed"),
     ('{"words": ["a", 1], "probabilities": [1, 0]}', "row 1, word 2: a word is a string, not a number"),
     ('{"probabilities": [1]}',
-     "row 1: it has probabilities, but no words; write a list of both, or probabilities as a map with the words"),
-    ('{"words": ["a"], "probabilities": [Infinity]}',
-     "row 1, `a`: the number is infinite, or too large"),
-    ('{"words": ["a"], "probabilities": [1' + "0" * 400 + "]}",
-     "row 1, `a`: the number is infinite, or too large"),
+        "row 1: it has probabilities, but no words; write a list of both, or probabilities as a map with the words"),
+    ('{"words": ["a"], "probabilities": [Infinity]}', "row 1, `a`: the number is infinite, or too large"),
+    ('{"words": ["a"], "probabilities": [1' + "0" * 400 + "]}", "row 1, `a`: the number is infinite, or too large"),
     ('{"words": ["a"], "probabilities": [' + "1" * 5000 + "]}", "row 1: a number has too many digits"),
     ('{"words": ["a"], "probabilities": [true]}', "row 1, `a`: a number is wanted, not true or false"),
     ('{"words": ["a"], "logprobs": [0.5]}',
-     "row 1, logprobs: the numbers are from 0 to 1, and would be read as probabilities"),
+        "row 1, logprobs: the numbers are from 0 to 1, and would be read as probabilities"),
     ('{"words": {"0": ["a"]}, "probabilities": {"0": [1]}}',
-     "row 1, words: it is a map, as where pandas writes a table by its columns; write rows: frame.to_json(path, "
-     "orient='records', lines=True)"),
+        "row 1, words: it is a map, as where pandas writes a table by its columns; write rows: frame.to_json(path, "
+        "orient='records', lines=True)"),
     ('{"probabilities": {"a": 1, "a": 0}}', "row 1: the key `a` occurs twice"),
-    ('{"probabilities": {"a": 1, "b c": 0}}',
-     "row 1, word 2: `b c` has a space in it, which would split the line"),
+    ('{"probabilities": {"a": 1, "b c": 0}}', "row 1, word 2: `b c` has a space in it, which would split the line"),
     ('{"probabilities": ' + "[" * 100_000, "row 1: its lists and maps are nested too deeply"),
     ('{"buckets": []}', "row 1, buckets: a list of logarithms is wanted"),
 ]  # fmt: skip
@@ -331,14 +328,13 @@ def test_a_check_of_another_format_needs_tsv_to_mend(tmp_path, capsys):
 
 
 BAD_PARQUET = [
-    ({"words": [["a"]], "probabilities": [["x"]]},
-     "row 1, `a`: a number is wanted, not text"),
+    ({"words": [["a"]], "probabilities": [["x"]]}, "row 1, `a`: a number is wanted, not text"),
     ({"words": ["a"], "probabilities": [[1.0]]}, "row 1, words: a list is wanted, not text"),
     ({"text": ["a"]}, "its columns are text; words and probabilities, or logprobs are wanted"),
     ({"words": [["a"]], "prob": [[1.0]]},
-     "its columns are words, prob; words and probabilities, or logprobs are wanted"),
+        "its columns are words, prob; words and probabilities, or logprobs are wanted"),
     ({"Words": [["a"]], "logprobs": [[0.0]]},
-     "row 1: it has logprobs, but no words; write a list of both, or logprobs as a map with the words"),
+        "row 1: it has logprobs, but no words; write a list of both, or logprobs as a map with the words"),
 ]  # fmt: skip
 
 NO_TSV = "an output is written as TSV: name a file that ends in .tsv, not {}"
@@ -689,14 +685,13 @@ def test_details_of_lighteval(tmp_path):
 
 ALIKE = "row 1, doc.choices: the choices are empty or alike: the contexts differ, and no words are compared"
 BAD_DETAILS = [
-    ([" a", "a"], [-0.5, -1.0], ALIKE),
-    ([" a", " "], [-0.5, -1.0], ALIKE),
+    ([" a", "a"], [-0.5, -1.0], ALIKE), ([" a", " "], [-0.5, -1.0], ALIKE),
     ([" a", None], [-0.5, -1.0], "row 1, doc.choices[1]: a choice is a string, not nothing"),
     ([" a", " b"], [-0.5], "row 1, logprobs: 1 number for 2 words"),
     ([" a b"], [-0.5], "row 1, word 1: `a b` has a space in it, which would split the line"),
     (None, [-0.5], "row 1, doc.choices: lighteval's details of a multiple-choice task have a list there"),
     ([" a"], None, "row 1, model_response.logprobs: lighteval's details of a multiple-choice task have a list there"),
-]
+]  # fmt: skip
 
 
 def predictions(*tasks):
@@ -713,12 +708,10 @@ def test_collated_predictions_of_babylm(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     of_run = predictions(("boolq", [0, 1]))
     document = of_run | {
-        "blimp": predictions(("agreement", [" Cats sleep."])),
-        "reading": READING,
+        "blimp": predictions(("agreement", [" Cats sleep."])), "reading": READING,
         "aoa": {"results": [{"step": "chck_1M", "target_word": "cat", "surprisal": 3.2}]},
-        "devbench": {"trog": {"predictions": [[0.5, 0.25]]}},
-        "fast_eval_results": {"blimp": [{"agreement": 0.5}]},
-    }
+        "devbench": {"trog": {"predictions": [[0.5, 0.25]]}}, "fast_eval_results": {"blimp": [{"agreement": 0.5}]},
+    }  # fmt: skip
     left_out = "tasks without texts or classes are left out: `reading`, `aoa`, `trog`, `fast_eval_results`"
     (tmp_path / "config.txt").write_text("--metric Accuracy")
     (tmp_path / "expected.tsv").write_text("0\n1\nCats sleep.\n")
@@ -757,11 +750,10 @@ def details(choices, logs):
 
 FAULTS = [
     *(("out.jsonl", text + "\n", reason) for text, reason in BAD),
-    *(("out.csv", *row) for row in BAD_CSV),
-    *(("out.parquet", *row) for row in BAD_PARQUET),
+    *(("out.csv", *row) for row in BAD_CSV), *(("out.parquet", *row) for row in BAD_PARQUET),
     *(("out.parquet", details(choices, logs), reason) for choices, logs, reason in BAD_DETAILS),
     *(("out.predictions.json", *row) for row in BAD_PREDICTIONS),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "content", "reason"), FAULTS, ids=range(len(FAULTS)))

@@ -77,10 +77,9 @@ def write_tsv(lists, numbers):
 FORMS = {
     "floats": {"probabilities": pa.list_(pa.float32())},
     "large lists": {"words": pa.large_list(pa.large_string()), "probabilities": pa.large_list(pa.float64())},
-    "lists that may not be missing": {"words": ENTRY},
-    "maps": {"probabilities": MAP},
+    "lists that may not be missing": {"words": ENTRY}, "maps": {"probabilities": MAP},
     "categories": {"words": pa.list_(pa.dictionary(pa.int32(), pa.string()))},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)

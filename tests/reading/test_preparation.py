@@ -280,10 +280,9 @@ def test_a_token_is_neither_empty_nor_split_further(name, text):
     assert all(split_words(token) == [token] for token in tokens)
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [("minimalistic", "a , b"), ("character-by-character", "\t a , _ \t b \t"), ("13a", "a , b"), ("v14", "a , b")],
-)
+@pytest.mark.parametrize(("name", "line"), [
+    ("minimalistic", "a , b"), ("character-by-character", "\t a , _ \t b \t"), ("13a", "a , b"), ("v14", "a , b"),
+])  # fmt: skip
 def test_the_fields_of_a_line(name, line):
     """GEval 1.42.2, --just-tokenize: a TAB becomes a space, but where every character is a token."""
     assert find_tokenizer(name)("\ta, \tb\t") == line
@@ -313,11 +312,10 @@ def test_sacrebleus_are_the_same_on_most_lines(name, theirs, text):
 # Derived from tokenizeWithSpaces in src/Text/Tokenizer.hs of GEval 1.42.2: \\d and \\s of PCRE know ASCII only, and
 # what is no ASCII digit is parted from punctuation.
 OTHERWISE = {
-    "a fraction": ("v14", "½.", "½ .", "½."),
-    "digits of another script": ("v14", "٣.", "٣ .", "٣."),
+    "a fraction": ("v14", "½.", "½ .", "½."), "digits of another script": ("v14", "٣.", "٣ .", "٣."),
     "a line separator": ("13a", "a\u2028b", "a\u2028b", "a b"),
     "the next line": ("v14", "a\u0085 b", "a\u0085 b", "a b"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "text", "ours", "theirs"), OTHERWISE.values(), ids=OTHERWISE)
@@ -334,9 +332,8 @@ def test_all_punctuation_and_symbols_are_known():
 UNKNOWN = {
     "13b": "13b\n  did you mean 13a? there are",
     "Minimalistic": "Minimalistic\n  did you mean minimalistic? there are",
-    "": "\n  there are",
-    "\x1b[2J": "\\x1b[2J\n  there are",
-}
+    "": "\n  there are", "\x1b[2J": "\\x1b[2J\n  there are",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "shown"), UNKNOWN.items(), ids=ascii)

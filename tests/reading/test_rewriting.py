@@ -156,11 +156,10 @@ def message_of(function, *values):
 
 
 REFUSED = {
-    "a folder": ("folder", "it is a folder, not a file"),
-    "a pipe": ("pipe", "it is not a regular file"),
+    "a folder": ("folder", "it is a folder, not a file"), "a pipe": ("pipe", "it is not a regular file"),
     "a link to itself": ("loop", "it is a symbolic link; name the file that it leads to"),
     "a NUL": ("a\0b", message_of(os.replace, "a", "a\0b")),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "reason"), REFUSED.values(), ids=REFUSED)

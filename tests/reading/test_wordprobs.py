@@ -45,8 +45,7 @@ def malformed(text, line=7):
 
 
 READ = {
-    "one word": ("the:1", ("the",), (1.0,)),
-    "the rest alone": (":1", ("",), (1.0,)),
+    "one word": ("the:1", ("the",), (1.0,)), "the rest alone": (":1", ("",), (1.0,)),
     "the rest anywhere": (":0.5 the:0.5", ("", "the"), (0.5, 0.5)),
     "logarithms": ("the:-1.5 :-0.25", ("the", ""), (-1.5, -0.25)),
     "a word twice": ("the:0.5 the:0.25", ("the", "the"), (0.5, 0.25)),
@@ -60,9 +59,8 @@ READ = {
     "leading zeros": ("a:007.50 b:1e007", ("a", "b"), (7.5, 1e7)),
     "too small is 0": ("a:1e-400 b:-1e-400", ("a", "b"), (0.0, -0.0)),
     "the greatest": ("a:1.7976931348623157e308", ("a",), (1.7976931348623157e308,)),
-    "many digits": ("a:0." + "3" * 5000, ("a",), (1 / 3,)),
-    "a vector": ("-0.5 -1 2e-3", None, (-0.5, -1.0, 0.002)),
-}
+    "many digits": ("a:0." + "3" * 5000, ("a",), (1 / 3,)), "a vector": ("-0.5 -1 2e-3", None, (-0.5, -1.0, 0.002)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "words", "values"), READ.values(), ids=READ)

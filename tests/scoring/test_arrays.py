@@ -184,24 +184,20 @@ class Tensor:
 
 VALUES = [[0.5, 0.25], [0.125, 0.5]]
 KINDS = {
-    "lists": VALUES,
-    "float64": np.array(VALUES),
-    "float32": np.array(VALUES, np.float32),
-    "float16": np.array(VALUES, np.float16),
-    "big-endian": np.array(VALUES, ">f8"),
+    "lists": VALUES, "float64": np.array(VALUES), "float32": np.array(VALUES, np.float32),
+    "float16": np.array(VALUES, np.float16), "big-endian": np.array(VALUES, ">f8"),
     "columns first": np.asfortranarray(VALUES),
     "every second row": np.repeat(np.array(VALUES), 2, axis=0)[::2],
     "backwards": np.array(VALUES[::-1])[::-1],
     "a part of each row": np.array([[*row, 7.0] for row in VALUES])[:, :2],
     "read-only": np.frombuffer(np.array(VALUES).tobytes()).reshape(2, 2),
-    "a table": pd.DataFrame(VALUES),
-    "a tensor": Tensor(VALUES),
+    "a table": pd.DataFrame(VALUES), "a tensor": Tensor(VALUES),
     "a tensor with a gradient, on a device, of bfloat16": Tensor(VALUES, 2, "gradient", "device", "bfloat16"),
     "named columns": pd.DataFrame(VALUES, columns=["the", "a"]),
     "named columns in another order": pd.DataFrame(np.array(VALUES)[:, ::-1], columns=["a", "the"]),
     "nullable numbers": pd.DataFrame(VALUES, dtype="Float64"),
     "a buffer": memoryview(array("d", [0.5, 0.25, 0.125, 0.5])).cast("B").cast("d", (2, 2)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -83,15 +83,9 @@ def test_the_table_of_lines(challenge):
 
 
 @pytest.mark.parametrize(("arguments", "lines"), [
-    ({}, [1, 2, 3]),
-    ({"sort": "worst"}, [2, 1, 3]),
-    ({"sort": "best"}, [1, 3, 2]),
-    ({"filter": "exp:b"}, [2]),
-    ({"filter": ["out:0.5"]}, [1, 3]),
-    ({"filter": ["out:0.5", "in<Left>:x3"]}, [3]),
-    ({"filter": "in<2>:y"}, [1]),
-    ({"filter": ()}, [1, 2, 3]),
-    ({"filter": "out:a", "sort": "worst"}, [2, 1]),
+    ({}, [1, 2, 3]), ({"sort": "worst"}, [2, 1, 3]), ({"sort": "best"}, [1, 3, 2]), ({"filter": "exp:b"}, [2]),
+    ({"filter": ["out:0.5"]}, [1, 3]), ({"filter": ["out:0.5", "in<Left>:x3"]}, [3]), ({"filter": "in<2>:y"}, [1]),
+    ({"filter": ()}, [1, 2, 3]), ({"filter": "out:a", "sort": "worst"}, [2, 1]),
     ({"filter": "in<Left>:=#2", "numerical_features": True}, [2, 3]),
 ], ids=str)  # fmt: skip
 def test_lines(arguments, lines, challenge):
@@ -185,8 +179,7 @@ def outputs(tmp_path):
 
 
 @pytest.mark.parametrize(("metrics", "text"), [
-    ((), "PerplexityHashed  1.0\nLogLossHashed8    0.0"),
-    ("LikelihoodHashed", "LikelihoodHashed  1.0"),
+    ((), "PerplexityHashed  1.0\nLogLossHashed8    0.0"), ("LikelihoodHashed", "LikelihoodHashed  1.0"),
     ("LogLossHashed:N<a\tb>", r"a\tb  0.0"),
 ], ids=["two metrics", "one metric", "a hostile name"])  # fmt: skip
 def test_printed_it_is_a_line_a_score(metrics, text, outputs):
@@ -201,11 +194,9 @@ def test_equal_scores_have_equal_signatures(outputs):
 
 
 @pytest.mark.filterwarnings("ignore:3 of 3 expected words are not", "ignore:.*the loss of 1 of 3 lines is infinite")
-@pytest.mark.parametrize(
-    "copied",
-    [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))],
-    ids=["copy", "deepcopy", "pickle"],
-)
+@pytest.mark.parametrize("copied", [
+    copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value)),
+], ids=["copy", "deepcopy", "pickle"])  # fmt: skip
 @pytest.mark.parametrize(
     "metrics", ["PerplexityHashed", "LogLoss:l", "Accuracy:f<in<1>:x>", "MacroAvg/Likelihood:s<^.*><1>"]
 )

@@ -20,8 +20,7 @@ PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
     ("MacroAvg/Lower/Fuzzy/Smart/Accuracy", "MacroAvg/Lower/Fuzzy/Accuracy"),
     ("Mean/Smart/MultiLabel-F0.5", "Mean/Smart/MultiLabel-F0.5"),
     ("CutLabel/CutLabel/MultiLabel-F2", "CutLabel/CutLabel/MultiLabel-F2.0"),
-    ("MacroAvg/F2", "MacroAvg/F2.0"),
-    ("MacroAvg/SMAPE", "MacroAvg/SMAPE"),
+    ("MacroAvg/F2", "MacroAvg/F2.0"), ("MacroAvg/SMAPE", "MacroAvg/SMAPE"),
 ])  # fmt: skip
 def test_names_nest(name, theirs):
     metric = find_metric(name)

@@ -86,17 +86,11 @@ def slowly(output, word, bits, line):
     best = max(masses.values(), default=0.0)
     answer = max((other for other, mass in masses.items() if mass == best), default=None)
     return {
-        "entropy": entropy,
-        "variance": variance,
-        "word_mass": own,
-        "listed": float(word in masses),
-        "rest": rest,
-        "guess_mass": best,
-        "guess_right": float(answer == word),
-        "words": len(masses),
+        "entropy": entropy, "variance": variance, "word_mass": own, "listed": float(word in masses), "rest": rest,
+        "guess_mass": best, "guess_right": float(answer == word), "words": len(masses),
         **dict(zip(MASSES, np.bincount(bins, list(masses.values()), len(MASSES)), strict=True)),
         **dict(zip(COUNTS, np.bincount(bins, minlength=len(COUNTS)), strict=True)),
-    }
+    }  # fmt: skip
 
 
 @settings(deadline=None, max_examples=examples(150))

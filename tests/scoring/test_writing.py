@@ -156,18 +156,13 @@ def test_no_lines_are_an_error(tmp_path):
 BAD_LINES = {
     "a line end": (["a:1", "b:1\n"], "lines[1]: it contains a line end; give one line an item"),
     "a carriage return": (["a:1\r"], "lines[0]: it contains a carriage return; give one line an item"),
-    "a surrogate": (
-        ["a:1", "b:1", "\udcff:1"],
-        "lines[2]: 'utf-8' codec can't encode character '\\udcff' in position 0: surrogates not allowed",
-    ),
-    "a mapping that format_line refuses": (
-        ["a:1", {"b": 2}],
+    "a surrogate": (["a:1", "b:1", "\udcff:1"],
+        "lines[2]: 'utf-8' codec can't encode character '\\udcff' in position 0: surrogates not allowed"),
+    "a mapping that format_line refuses": (["a:1", {"b": 2}],
         "lines[1]: the probability of 'b' is 2.0, which is not between 0 and 1"
-        "\n  they look like counts: divide each by their sum",
-    ),
-    "a number": ([0.5], f"lines[0]: {MADE_FROM} 0.5"),
-    "bytes": ([b"a:1"], f"lines[0]: {MADE_FROM} b'a:1'"),
-}
+        "\n  they look like counts: divide each by their sum"),
+    "a number": ([0.5], f"lines[0]: {MADE_FROM} 0.5"), "bytes": ([b"a:1"], f"lines[0]: {MADE_FROM} b'a:1'"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["out.tsv", "out.tsv.xz", "out.tsv.gz", "out.tsv.bz2", "out.tsv.zst"])
