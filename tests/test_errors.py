@@ -196,7 +196,6 @@ def test_every_class_has_its_sentence_here_and_those_to_catch_are_public():
 
 
 def named_arguments():
-    """The arguments that errors name, anywhere in the code."""
     for path in Path(geval_py.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "arguments":

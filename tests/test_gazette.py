@@ -21,19 +21,16 @@ MINIMUM_GAPS = {"train": 600, "dev-0": 120, "test-A": 60}
 
 
 def content(path):
-    """A file's bytes, decompressed."""
     data = path.read_bytes()
     return lzma.decompress(data) if path.suffix == ".xz" else data
 
 
 def files(directory):
-    """The contents of all files below a directory, by relative path."""
     paths = (path for path in directory.rglob("*") if path.is_file())
     return {path.relative_to(directory).as_posix(): content(path) for path in paths}
 
 
 def lines(name):
-    """The lines of one file of the challenge, without their ends."""
     return content(CHALLENGE / name).decode().removesuffix("\n").split("\n")
 
 
@@ -44,7 +41,6 @@ def gaps(name):
 
 
 def items():
-    """The text of each item of gazette.txt, by its id and year."""
     blocks = (CHALLENGE / "gazette.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n\n")
     parts = [block.partition("\n") for block in blocks]
     return {tuple(heading.removeprefix("# ").split(" ")): text for heading, _, text in parts}

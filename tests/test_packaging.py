@@ -31,7 +31,6 @@ def test_workflows_parse(path):
 
 
 def texts(*patterns):
-    """The texts of the files that match."""
     return [path.read_text(encoding="utf-8") for pattern in patterns for path in sorted(ROOT.glob(pattern))]
 
 

@@ -58,7 +58,6 @@ OF_BOARDS = ("standings", "grades", "receipts", "status", "likeness", "rescoring
 
 
 def train_models(geval):
-    """Write a text and a model of it."""
     Path("text.txt").write_text("the cat sat\na dog sat\nthe dog and a cat\n" * 3)
     assert geval("lm", "train", "-o", "2", "text.txt", "--arpa", "text.arpa", "--discount-fallback")[0] == 0
 
@@ -85,7 +84,6 @@ def with_boards(tmp_path_factory, forked_sandbox):
 
 
 def code_of_the_first(geval):
-    """Return a submission's code."""
     return json.loads(geval("board", "show", "board", "-t", "dev-0", "--format", "json")[1])["entries"][0]["code"]
 
 

@@ -40,7 +40,6 @@ def read(path):
 
 @pytest.fixture(scope="module")
 def staged(tmp_path_factory):
-    """The pages as Sphinx gets them."""
     folder = tmp_path_factory.mktemp("pages")
     stage(folder)
     return folder
@@ -131,7 +130,6 @@ def test_what_is_broken_fails_the_build(tmp_path):
 
 @pytest.fixture(scope="module")
 def site(staged, tmp_path_factory):
-    """The folder of the site, built without a warning."""
     output = tmp_path_factory.mktemp("site")
     assert run_build(staged, output) == (0, "")
     return output

@@ -71,7 +71,6 @@ def test_errors_name_a_few_of_many_outputs(command, challenge, geval):
 
 @pytest.fixture
 def standard_input(monkeypatch):
-    """Replace standard input by bytes."""
     return lambda data: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 

@@ -140,7 +140,6 @@ def test_documents_are_held_out_together_unasked(gazette, geval, command):
 
 
 def cut_input(gazette, lines):
-    """Keep the last lines of the input."""
     with lzma.open(gazette / "dev-0/in.tsv.xz", "rt") as file:
         rows = file.readlines()[-lines:]
     with lzma.open(gazette / "dev-0/in.tsv.xz", "wt") as file:

@@ -44,12 +44,10 @@ def challenge(tmp_path, monkeypatch):
 
 
 def infinite(*names):
-    """The notes on the line whose loss is infinite in outputs."""
     return "".join(f"geval: note: `./test-A/{name}`: the loss of 1 of 5 lines is infinite\n" for name in names)
 
 
 def without_infinite(err):
-    """Standard error without these notes."""
     return re.sub("geval: note: `.*`: the loss of .* of .* lines is infinite\n", "", err)
 
 

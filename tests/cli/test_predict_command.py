@@ -27,7 +27,6 @@ FORMS = (
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A challenge of six items."""
     monkeypatch.chdir(tmp_path)
     write_challenge(tmp_path)
     monkeypatch.setattr(served_models, "MAX_WAIT", 0.01)

@@ -35,8 +35,6 @@ def start_alone(*words):
 
 @pytest.fixture(scope="module")
 def start(fork_server):
-    """Start the command in a process that has all imported."""
-
     def start_forked(*words):
         command = [fork_server.bin / "geval", *map(str, words)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -23,7 +23,6 @@ OURS = {"BLEU:f<in[2]:,>", "BLEU:f<in[1]:(cold)>", "WER:f<in[1]:river>"}
 
 @pytest.fixture
 def geval(geval, tmp_path, monkeypatch):
-    """Run a command line beside some files."""
     monkeypatch.chdir(tmp_path)
     return lambda *words, **files: lay(tmp_path, files) or geval(*words)
 
@@ -36,7 +35,6 @@ def lay(folder, files):
 
 
 def first_line(err):
-    """Return the first line of a message, without notes."""
     return next((line for line in err.splitlines() if line.strip() and not line.startswith("geval: note")), "")
 
 

@@ -137,7 +137,6 @@ def tiny_gpt2(tmp_path_factory):
 
 
 def spellings(texts, word):
-    """Yield all ways to spell a word by tokens."""
     if not word:
         yield ()
     for token, text in enumerate(texts):
@@ -532,7 +531,6 @@ def roberta_like():
 
 @pytest.fixture(scope="module", params=[word_piece, roberta_like])
 def tiny_bert(request, tmp_path_factory):
-    """Write a BERT with two small layers of random weights."""
     tokenizer, special = request.param()
     names = (f"{name}_token" for name in ("pad", "unk", "cls", "sep", "mask"))
     folder = tmp_path_factory.mktemp("models") / request.param.__name__

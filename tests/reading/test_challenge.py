@@ -53,7 +53,6 @@ def write(folder, *names):
 
 
 def paths_of(split):
-    """The paths of the answers, the input and the outputs."""
     files = (split.expected, split.input, *(output.file for output in split.outputs))
     return [None if file is None else file.name for file in files]
 

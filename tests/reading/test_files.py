@@ -18,7 +18,6 @@ SCORE = "1.9990239141044412\n"  # 1 / (0.5 + 0.25 / 1024)
 
 @pytest.fixture
 def challenge(tmp_path, monkeypatch):
-    """The current directory."""
     (tmp_path / "dev-0").mkdir()
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
     for name, text in {"in": "the sky\na tree\n", "expected": "the\na\n", "out": OUT}.items():
@@ -33,7 +32,6 @@ def by_lfs(path):
 
 
 def by_annex(path):
-    """A link into the folder where the content would be."""
     path.unlink()
     path.symlink_to("../.git/annex/objects/Xv/1q/SHA256E-s12345--4d7a2146.tsv/SHA256E-s12345--4d7a2146.tsv")
     return f"Cannot read `./dev-0/{path.name}`: its content is not here: run git annex get {path.name}"

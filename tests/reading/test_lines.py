@@ -73,8 +73,6 @@ def stored(tmp_path):
 
 @pytest.fixture
 def standard_input(monkeypatch):
-    """Make a stream, or bytes, the standard input."""
-
     def set_it(data):
         stream = io.BytesIO(data) if isinstance(data, bytes) else data
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
@@ -106,7 +104,6 @@ def read_all(path, **keywords):
 
 
 def refused(path):
-    """The error of a file that cannot be read."""
     with pytest.raises((CorruptFileError, TooLargeError, UnreadableFileError)) as caught:
         read_all(path)
     assert caught.value.path == path

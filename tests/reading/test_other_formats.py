@@ -49,7 +49,6 @@ def values_of(evaluation):
 
 
 def reason_of(path):
-    """Why an output cannot be read."""
     with pytest.raises(UnreadableFileError) as caught:
         lines_of(path)
     assert str(caught.value) == f"Cannot read `{path}`: {visible(caught.value.reason)}"
@@ -469,7 +468,6 @@ TOKENS = [(" the", -0.5), (" a", -2.0), ("\n", -3.0)]
 
 
 def token(text="token", number="logprob", top="top_logprobs", tokens=TOKENS):
-    """A generated token with its alternatives, in the names of a server."""
     alternatives = [{text: one, number: p} for one, p in tokens]
     return {**alternatives[0], top: alternatives}
 

@@ -28,7 +28,6 @@ def memory():
 
 
 def write_files(write, top):
-    """Copy the files of a test set of the gazette, one output compressed."""
     for name in ("in.tsv.xz", "expected.tsv", "out-model=unigram.tsv"):
         write(f"{top}/{name}", (GAZETTE / "dev-0" / name).read_bytes())
     write(f"{top}/out-model=bigram.tsv.gz", gzip.compress((GAZETTE / "dev-0/out-model=bigram.tsv").read_bytes()))

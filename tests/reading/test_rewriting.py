@@ -149,7 +149,6 @@ def test_a_full_device(name, write, monkeypatch, tmp_path):
 
 
 def message_of(function, *values):
-    """What this version of Python says."""
     with pytest.raises(ValueError, match="null") as caught:
         function(*values)
     return str(caught.value)

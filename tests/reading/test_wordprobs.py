@@ -28,7 +28,6 @@ BAD = json.loads((Path(__file__).parent.parent / "data/bad-lines.json").read_tex
 
 
 def outcome(text, line=7):
-    """What a line is read as, or the error that it is."""
     try:
         return parse_line(text, line)
     except MalformedLineError as error:

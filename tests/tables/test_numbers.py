@@ -137,12 +137,10 @@ def test_p_value(p, text):
 
 
 def scores_text(results, precision=None, *, percentage=False):
-    """What a command shows of outputs."""
     return "".join(ScoreTable(results=results, precision=precision, percentage=percentage).text())
 
 
 def scored(scores, name="out.tsv"):
-    """What is shown of one output's evaluation."""
     listed = [SimpleNamespace(name=name, value=value, error=None) for name, value in scores]
     output = Output(File(name), name, parameters=parse_parameters(name))
     return SimpleNamespace(output=output, scores=listed, errors=[], has_scores=True)
