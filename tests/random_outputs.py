@@ -69,8 +69,6 @@ def result(split, metrics, **keywords):
     except GevalError as error:
         return type(error), str(error), getattr(error, "line", None)
     return (
-        found.signature,
-        [(score.name, score.value, score.statistics) for score in found.scores],
-        array("d", found.line_losses).tobytes(),
-        [item.output for item in found.read_items()],
-    )
+        found.signature, [(score.name, score.value, score.statistics) for score in found.scores],
+        array("d", found.line_losses).tobytes(), [item.output for item in found.read_items()],
+    )  # fmt: skip

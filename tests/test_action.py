@@ -52,8 +52,7 @@ def test_every_input_is_a_variable():
 
 
 @pytest.mark.parametrize(("strict", "status"), [
-    *((word, 1) for word in ("true", "True", "TRUE", "yes", "on", "1")),
-    ("false", 0), ("False", 0), ("", 0),
+    *((word, 1) for word in ("true", "True", "TRUE", "yes", "on", "1")), ("false", 0), ("False", 0), ("", 0),
 ])  # fmt: skip
 def test_strict(strict, status, action):
     assert action(strict=strict)[0] == status

@@ -122,8 +122,7 @@ BAD_NAME = "a\x1b[2J/\u202eout.tsv"
 SAFE_NAME = r"a\x1b[2J/\u202eout.tsv"
 MALFORMED = {
     "line": 7, "column": 12, "reason": "number text found after a number", "token": "0,25",
-    "hint": "`0,25` is not a number; write a decimal point, not a comma",
-    "text": "the:0.5 of:0,25 :0.25",
+    "hint": "`0,25` is not a number; write a decimal point, not a comma", "text": "the:0.5 of:0,25 :0.25",
 }  # fmt: skip
 
 OF_LINE = """\

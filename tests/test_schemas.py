@@ -162,10 +162,6 @@ def keys_of(value, keys=lambda mapping: mapping):
     return {*keys(value), *(key for item in value.values() for key in keys_of(item, keys))}
 
 
-def test_there_is_a_schema_of_each_kind():
-    assert SCHEMAS.keys() == COMMANDS.keys()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SCHEMAS)
 def test_what_is_written_is_valid(kind, documents):

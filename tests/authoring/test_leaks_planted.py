@@ -23,11 +23,6 @@ def planted(tmp_path):
     return Planted(tmp_path, 5)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_clean_data_has_no_leak(seed, tmp_path):
-    assert Planted(tmp_path, seed).found() == set()
-
-
 def zipped(files):
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -105,9 +100,8 @@ COLUMNS = {
     "alone": lambda p: p.answers,
     "in a title": lambda p: [f"About the {word}, and more" for word in p.answers],
     "in an id": lambda p: [f"doc-{n}_{word}.txt" for n, word in enumerate(p.answers)],
-    "with the whole text": lambda p: p.texts,
-    "backwards": lambda p: [word[::-1] for word in p.answers],
-}
+    "with the whole text": lambda p: p.texts, "backwards": lambda p: [word[::-1] for word in p.answers],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", COLUMNS)

@@ -73,10 +73,9 @@ def test_the_files(made):
         assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == head | data
     options = "--metric PerplexityHashed --precision 2 --in-header in-header.tsv --out-header out-header.tsv"
     texts = {
-        "config.txt": f"{options} --documents FileId",
-        "in-header.tsv": "FileId\tYear\tLeftContext\tRightContext",
+        "config.txt": f"{options} --documents FileId", "in-header.tsv": "FileId\tYear\tLeftContext\tRightContext",
         "out-header.tsv": "Word",
-    }
+    }  # fmt: skip
     assert {name: (out / name).read_text() for name in texts} == {name: f"{text}\n" for name, text in texts.items()}
 
 

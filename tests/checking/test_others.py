@@ -87,8 +87,7 @@ NOT_IN_FORMAT = {
     "BIO-F1": ("O B-a I-a\nO I-a\n", (2, 3, "I-a",
         "`I-a` goes on with no entity of this label; one begins with `B-`")),
     "BIO-Weighted-F1": ("O B-a I-a\nO I-a\n", (2, 3, "I-a")), "Soft-F1": ("a:1-4\na:1 b\n", (2, 5, "b")),
-    "Probabilistic-Soft-F1": ("a:1-4\na:1 b:x\n", (2, 5, "b:x")),
-    "FLC-F2": ("a:1-4:0.5\na:1,\n", (2, 1, "a:1,")),
+    "Probabilistic-Soft-F1": ("a:1-4\na:1 b:x\n", (2, 5, "b:x")), "FLC-F2": ("a:1-4:0.5\na:1,\n", (2, 1, "a:1,")),
     "SegmentAccuracy": ("a:1\na:1-4 b:4\n", (2, 7, "b:4",
         "position 4 is in two segments, the other one in column 1")),
     "Soft2D-F1": ("a:1/1,2,3,4\na:1,2,3,4 4,3,2,1\n", (2, 11, "4,3,2,1")),
@@ -189,11 +188,8 @@ def test_the_rules_of_word_gaps_hold_for_other_scores_of_words(submission, metri
         submission(metric, "a:0.5 :0.5\na:0,5 :0.5\na:0.5 b:0.25 c:-1e-9 :0.25\na:0.50 a:0.50 :0.10\n", expected)
     )
     assert {code: [place[:3] for place in places] for code, places in found.items()} == {
-        "E114": [(2, 3, "0,5")],
-        "W201": [(3, 16, "c:-1e-9")],
-        "W202": [(4, 1, "")],
-        "W206": [(4, 8, "a:0.50")],
-    }
+        "E114": [(2, 3, "0,5")], "W201": [(3, 16, "c:-1e-9")], "W202": [(4, 1, "")], "W206": [(4, 8, "a:0.50")],
+    }  # fmt: skip
     assert problems(submission(metric, "a:0.5 :0.5\n" * 4, expected)) == {}
 
 
@@ -207,8 +203,7 @@ def test_a_vector_has_no_words(submission, metric):
 
 
 @pytest.mark.parametrize(("metric", "codes"), [
-    ("LogLossHashed", {"W204", "W214", "W301"}),
-    ("Hit@3 --metric LogLossHashed", {"W204", "W214", "W301"}),
+    ("LogLossHashed", {"W204", "W214", "W301"}), ("Hit@3 --metric LogLossHashed", {"W204", "W214", "W301"}),
     ("Hit@3 --metric MRR", set()), ("ChoiceAccuracy", set()), ("ChoiceLogLoss", {"W301"}),
     ("KullbackLeiblerHashed", {"W204", "W214"}), ("RankCorrelation", set()),
 ])  # fmt: skip

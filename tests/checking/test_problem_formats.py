@@ -114,21 +114,13 @@ PLACES = st.builds(
     Place, line=st.integers(0, 99), column=st.integers(0, 99), token=HOSTILE, message=HOSTILE, text=HOSTILE
 )
 PROBLEMS = st.builds(
-    Problem,
-    rule=st.sampled_from(RULES),
-    path=HOSTILE,
-    count=st.integers(1, 10**9),
-    share=st.floats(0, 1),
-    summary=HOSTILE,
-    places=st.lists(PLACES, min_size=1, max_size=3).map(tuple),
-)
+    Problem, rule=st.sampled_from(RULES), path=HOSTILE, count=st.integers(1, 10**9), share=st.floats(0, 1),
+    summary=HOSTILE, places=st.lists(PLACES, min_size=1, max_size=3).map(tuple),
+)  # fmt: skip
 REPORTS = st.builds(
-    Report,
-    version=st.just("0.1.0"),
-    files=st.lists(HOSTILE, max_size=2).map(tuple),
-    problems=st.lists(PROBLEMS, max_size=3).map(tuple),
-    strict=st.booleans(),
-)
+    Report, version=st.just("0.1.0"), files=st.lists(HOSTILE, max_size=2).map(tuple),
+    problems=st.lists(PROBLEMS, max_size=3).map(tuple), strict=st.booleans(),
+)  # fmt: skip
 INJECTION = "\n::error::x ##[error]x\r::warning::y\x1b[2J\u202e\udc80]]>"
 INJECTED = report(
     problem("E114", place(1, 1, INJECTION, INJECTION, INJECTION), path=INJECTION, summary=INJECTION),

@@ -59,8 +59,7 @@ NO_FOLDER = "it cannot be read: No such file or directory"
 NO_CHALLENGE = {
     "a typo": ("rael", f"{NO_FOLDER}\n  did you mean `real`?"),
     "a typo elsewhere": ("../{name}/rael/", NO_FOLDER + "\n  did you mean `../{name}/real`?"),
-    "nothing like it": ("ZZZ", NO_FOLDER),
-    "a file": ("pred.tsv", "it cannot be read: Not a directory"),
+    "nothing like it": ("ZZZ", NO_FOLDER), "a file": ("pred.tsv", "it cannot be read: Not a directory"),
     "an empty folder": ("empty", "it has no config.txt, and no test set such as dev-0"),
     "a test set": ("real/dev-0", "it has no config.txt, and no test set such as dev-0\n  did you mean `real`?"),
     "a name that moves the cursor": ("\x1b[2J", NO_FOLDER), "a NUL": ("a\0b", f"it cannot be read: {NULL}"),

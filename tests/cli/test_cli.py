@@ -264,8 +264,7 @@ def test_a_full_disk(challenge):
 
 
 @pytest.mark.parametrize(("closed", "words", "result"), [
-    ("2>&-", ["-t", "dev-0", "-i", "no.tsv"], (0, "12.70\n", "")),
-    ("2>&-", ["-t", "no"], (1, "", "")),
+    ("2>&-", ["-t", "dev-0", "-i", "no.tsv"], (0, "12.70\n", "")), ("2>&-", ["-t", "no"], (1, "", "")),
     ("<&-", ["-t", "dev-0", "-o", "-"], (1, "", "geval: Cannot read standard input: it is closed\n")),
     (">&-", ["-t", "dev-0"], (1, "", "geval: cannot write the output: standard output is closed\n")),
     (">&-", ["check"], (1, "", "geval: cannot write the output: standard output is closed\n")),

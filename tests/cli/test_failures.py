@@ -124,7 +124,7 @@ WITHOUT_INTERVAL = (
 )
 
 
-def test_so_it_does_in_json(two, geval):
+def test_a_filter_that_selects_nothing_has_null_for_a_score_in_json(two, geval):
     status, out, err = geval(*two, "--format", "json", "--bootstrap", "10")
     one, other = json.loads(out)["outputs"]
     assert (status, err) == (1, ONCE + WITHOUT_INTERVAL)
@@ -139,16 +139,6 @@ def test_so_it_does_in_json(two, geval):
     assert one["signature"].startswith("metric:LogLossHashed|bits:10|lines:2|")
     assert [metric["name"] for metric in one["metrics"]] == [metric["name"] for metric in other["metrics"]]
     assert not any("error" in metric for metric in other["metrics"])
-
-
-def test_so_it_does_in_csv(two, geval):
-    status, out, err = geval(*two, "--format", "csv", "--bootstrap", "10")
-    one, other = csv.DictReader(io.StringIO(out))
-    assert (status, err) == (1, ONCE + WITHOUT_INTERVAL)
-    filled = "file,n,LogLossHashed,LogLossHashed low,LogLossHashed high,lines,error,signature"
-    assert ",".join(name for name, value in one.items() if value) == filled
-    assert (one["lines"], one["error"]) == ("2", NO_LINE.format(1).replace("\n  ", " "))
-    assert [name for name, value in other.items() if not value] == ["error"]
 
 
 def test_a_file_that_is_at_fault_has_no_score_by_any_metric(two, challenge, geval):

@@ -21,7 +21,6 @@ TEXTS = ["New York", "a\x1b[31mb", "new\ttown", "", "York"]
 WORDS = ["a", "b", "a", "c", "a"]
 OUT = ["a:0.5 :0.5", "b:0.25 d:0.75", "a:1", "a:1", "a:0.25 d:0.75"]  # perplexities 2, 4, 1, inf, 4
 OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "b:1", "a:0.25 d:0.75"]  # 4, 4, 2, inf, 4
-SCORES = ["2.0", "4.0", "1.0", "Infinity", "4.0"]
 
 
 def write(folder, name, lines):
@@ -62,25 +61,6 @@ def rows(geval):
         return [line.split("\t") for line in out.split("\n")[:-1]]
 
     return run
-
-
-def line_row(n):
-    text = f"{YEARS[n]}<tab>{TEXTS[n]}".replace("\t", "<tab>")
-    return [SCORES[n], text, WORDS[n], OUT[n]]
-
-
-LINES = {
-    "original order": ([], [0, 1, 2, 3, 4]), "worst first": (["-s"], [3, 1, 4, 0, 2]),
-    "best first": (["-r"], [2, 0, 1, 4, 3]), "a word": (["--filter", "exp:a"], [0, 2, 4]),
-    "a word, worst first": (["--filter", "exp:a", "-s"], [4, 0, 2]),
-    "a column": (["--filter", "in<Year>:1902"], [2, 3]),
-    "a pair": (["--filter", "exp:a~~in<Year>:1901", "--cartesian"], [0]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("flags", "order"), LINES.values(), ids=LINES)
-def test_line_by_line(flags, order, challenge, rows):
-    assert rows("-l", *flags) == [line_row(n) for n in order]
 
 
 def test_sorted_lines_are_the_lines_sorted(challenge, rows):

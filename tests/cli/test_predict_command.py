@@ -137,9 +137,8 @@ def test_a_part_is_done_and_the_rest_later(here, geval, address):
     assert server == "the server returns 8 alternatives, and takes 64 prompts per request"
     requests, tokens = re.fullmatch(r"([\d.]+) requests and ([\d,]+) tokens per gap", each).groups()
     assert (float(requests) < 50, bill) == (
-        True,
-        f"all 6 gaps would take about {6 * int(tokens.replace(',', '')):,} tokens",
-    )
+        True, f"all 6 gaps would take about {6 * int(tokens.replace(',', '')):,} tokens",
+    )  # fmt: skip
     assert geval(*command)[0] == 0
     whole = (here / "dev-0" / NAME).read_bytes()
     assert geval(*command, "--force", "--parallel", "1")[0] == 0

@@ -112,10 +112,9 @@ def test_features_are_of_referenced_texts(mode, more, challenge, geval):
 
 def test_references_are_for_features(challenge, geval):
     assert geval("-t", "dev-0", "-o", "out.tsv", "--references", "texts.tsv") == (
-        2,
-        "",
+        2, "",
         "geval: --references goes with --worst-features, --most-worsening-features, --line-by-line or --diff\n",
-    )
+    )  # fmt: skip
     (challenge / "config.txt").write_text("-m Accuracy --references texts.tsv")
     assert geval("-t", "dev-0", "-o", "out.tsv") == (0, "0.4\n", "")
     assert "in<1>:Rome\t" in geval("-t", "dev-0", "-o", "out.tsv", "-w")[1]

@@ -75,12 +75,11 @@ def test_the_page_is_report_html_unless_another_is_named(geval, tmp_path, monkey
 
 REFUSED = {
     "--html missing/report.html": "Cannot write `missing/report.html`: No such file or directory",
-    "--html .": "Cannot write `.`: it is a folder, not a file",
-    "--html -": "Cannot write `-`: it is not a file",
+    "--html .": "Cannot write `.`: it is a folder, not a file", "--html -": "Cannot write `-`: it is not a file",
     "--html x.pdf": "Cannot write `x.pdf`: a report is HTML\n  name a file that ends in .html",
     "--output x.html": "unrecognized arguments: --output x.html\n  did you mean --html?",
     "--svg file/charts": "Cannot write `file/charts/quality.svg`: Not a directory",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("words", REFUSED)

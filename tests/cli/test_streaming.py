@@ -23,11 +23,9 @@ def write(folder, lines, width):
     (folder / "test-A").mkdir()
     words = " ".join(f"w{n}:0.001" for n in range(width // 10))
     for name, line in (
-        ("in.tsv", "x" * width),
-        ("expected.tsv", "a"),
-        ("out.tsv", f"a:0.5 {words} :0.1"),
+        ("in.tsv", "x" * width), ("expected.tsv", "a"), ("out.tsv", f"a:0.5 {words} :0.1"),
         ("out-other.tsv", f"a:0.25 {words} :0.1"),
-    ):
+    ):  # fmt: skip
         (folder / "test-A" / name).write_text(f"{line}\n" * lines)
 
 

@@ -127,9 +127,8 @@ def test_an_output_is_sent_and_scored(run, board, token, tmp_path):
         r"  score    test-A: PerplexityHashed 630, which changes only when a new score is significantly better\n"
         r"  quota    counts as 1: it was scored\n"
         r"  left     \d\d of 30 submissions of [\d-]+ \(UTC\)\n"
-        rf"  page     {board.address}/submissions/{code}.html\n",
-        out,
-    )
+        rf"  page     {board.address}/submissions/{code}.html\n", out,
+    )  # fmt: skip
     assert err == ""
     again = run("submit", output_in(tmp_path), "--board", board.address, GEVAL_BOARD_TOKEN=token)
     assert again[0] == out
@@ -278,9 +277,8 @@ def test_an_archive_is_written_to_be_uploaded(geval, tmp_path, monkeypatch):
     (tmp_path / "secret.txt").write_text("not to be sent")
     for words, names in ((["."], ["gonito.yaml", "test-A/out.tsv"]), ([str(path)], ["test-A/out.tsv"])):
         assert geval("submit", *words, "--pack", "team.zip")[::2] == (
-            0,
-            "geval: wrote `team.zip`, which a board takes\n",
-        )
+            0, "geval: wrote `team.zip`, which a board takes\n",
+        )  # fmt: skip
         with zipfile.ZipFile("team.zip") as archive:
             assert sorted(archive.namelist()) == names
     path.write_text("a:0,5\n")

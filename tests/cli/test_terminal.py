@@ -33,11 +33,9 @@ def challenge(tmp_path, monkeypatch):
 
 MODES = {
     "lines": ["-o", "long", "-l"], "sorted lines": ["-o", "long", "-ls"],
-    "differences": ["-o", "long", "-d", "out-model=poor.tsv"],
-    "features": ["-o", "long", "-w"],
+    "differences": ["-o", "long", "-d", "out-model=poor.tsv"], "features": ["-o", "long", "-w"],
     "worsening features": ["-o", "long", "--most-worsening-features", "out-model=poor.tsv"],
-    "scores": [],
-    "scores of several metrics": ["-m", "Likelihood", "-m", "Accuracy"],
+    "scores": [], "scores of several metrics": ["-m", "Likelihood", "-m", "Accuracy"],
     "a cross table": ["-o", "long", "-a", "{LogLoss,Perplexity}Hashed{8,12}"],
 }  # fmt: skip
 

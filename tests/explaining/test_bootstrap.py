@@ -103,11 +103,6 @@ def test_one_end_is_that_of_the_finite_lines(infinite):
         assert getattr(got, best) == getattr(rest, best)
 
 
-def test_without_a_finite_line_both_ends_are_the_worst_score():
-    got = interval(METRICS["LogLossHashed"], column([math.inf] * 5))
-    assert (got.low, got.high) == (math.inf, math.inf)
-
-
 def test_a_share_has_an_interval_even_if_all_lines_are_right():
     """Wilson's: for 20 of 20, from 20 / (20 + z^2)."""
     got = interval(METRICS["Accuracy"], column(np.zeros(20)))

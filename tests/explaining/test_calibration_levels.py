@@ -82,12 +82,6 @@ def test_the_level_by_document(sizes, alike, kind):
     assert bins <= 0.07
 
 
-@pytest.mark.long
-def test_lines_that_are_alike_need_documents():
-    shares, _ = levels(30, EQUAL, 0.4, "mixed", by_document=False)
-    assert min(shares.values()) > 0.1
-
-
 def test_an_output_that_is_too_sure_is_found_out():
     outputs, answers, documents = drawn(np.random.default_rng(2), [15] * 40, 0.3)
     swapped = [answer if n % 3 else "other" for n, answer in enumerate(answers)]

@@ -174,14 +174,9 @@ PROPERTY = settings(deadline=None, derandomize=True)
 def ranked_words(words, losses, *, kinds=None, least=1, **wanted):
     """Rank the words of expected lines by perplexities."""
     return worst_features(
-        [("", line, "") for line in words],
-        [math.exp(loss) for loss in losses],
-        worst_is_greatest=True,
-        kinds=kinds,
-        least=least,
-        losses=losses,
-        **wanted,
-    )
+        [("", line, "") for line in words], [math.exp(loss) for loss in losses], worst_is_greatest=True, kinds=kinds,
+        least=least, losses=losses, **wanted,
+    )  # fmt: skip
 
 
 def table(features):

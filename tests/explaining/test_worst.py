@@ -110,15 +110,10 @@ SCORED = st.tuples(st.tuples(COLUMNS, WORDS, WORDS), SCORE)
 @pytest.mark.slow
 @settings(PROPERTY, max_examples=examples(150))
 @given(
-    scored=st.lists(SCORED, max_size=9),
-    greatest_first=st.booleans(),
-    header=st.sampled_from([(), ("b", "a"), ("z", "y", "x", "w")]),
-    bigrams=st.booleans(),
-    shapes=st.booleans(),
-    pairs=st.booleans(),
-    least=st.integers(0, 3),
-    least_cartesian=st.sampled_from([None, 1, 2, 3]),
-)
+    scored=st.lists(SCORED, max_size=9), greatest_first=st.booleans(),
+    header=st.sampled_from([(), ("b", "a"), ("z", "y", "x", "w")]), bigrams=st.booleans(), shapes=st.booleans(),
+    pairs=st.booleans(), least=st.integers(0, 3), least_cartesian=st.sampled_from([None, 1, 2, 3]),
+)  # fmt: skip
 def test_features_are_ranked_as_the_specification_says(
     scored, greatest_first, header, bigrams, shapes, pairs, least, least_cartesian
 ):

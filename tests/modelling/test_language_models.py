@@ -285,15 +285,14 @@ NO_SPACE = (
 
 @pytest.mark.long
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda folder: gpt2(folder, lambda: word_piece()[0], {}), NO_SPACE),
-    (without_tokenizer, NO_SPACE),
+    (lambda folder: gpt2(folder, lambda: word_piece()[0], {}), NO_SPACE), (without_tokenizer, NO_SPACE),
     (lambda folder: gpt2(folder, byte_level) or few_letters_fewer(folder), "the tokenizer of {} has 600 tokens, and "
-     "its model 500\n  the tokenizer is that of another model"),
+        "its model 500\n  the tokenizer is that of another model"),
     (lambda folder: bert(folder, "AutoModel"), "{} lacks weights of a BertForMaskedLM, such as "
-     "cls.predictions.bias\n  it is a part of a model, or one that predicts no tokens"),
+        "cls.predictions.bias\n  it is a part of a model, or one that predicts no tokens"),
     (t5, "the tokenizer of {} has no token that marks a gap"),
     (truncated, "transformers cannot load {}: Error while deserializing header: incomplete metadata, file not fully "
-     "covered"),
+        "covered"),
     (adapter, "transformers cannot load {}: the adapter names no model"),
     (lambda folder: folder, "transformers cannot load {}: Repo id must be in the form 'repo_name' or "),
 ], ids=["WordPiece", "no tokenizer", "other", "no head", "T5", "truncated", "LoRA", "no repository"])  # fmt: skip
@@ -479,11 +478,8 @@ def write_gguf(path, folder):
         array = (weights.T if weights.dim() == 2 and ".c_" in name else weights).contiguous().numpy()
         writer.add_tensor(f"{(block or '').replace('h.', 'blk.')}{names[part]}.{kind}", array)
     for write in (
-        writer.write_header_to_file,
-        writer.write_kv_data_to_file,
-        writer.write_tensors_to_file,
-        writer.close,
-    ):
+        writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file, writer.close,
+    ):  # fmt: skip
         write()
 
 

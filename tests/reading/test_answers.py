@@ -31,10 +31,9 @@ def reason_of(path):
 
 
 ROWS = [
-    [{"answer": word} for word in WORDS],
-    [{"id": n, "word": word} for n, word in enumerate(WORDS)],
+    [{"answer": word} for word in WORDS], [{"id": n, "word": word} for n, word in enumerate(WORDS)],
     [{"text": "x", "left": "y", "expected": word} for word in WORDS],
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "rows"), [

@@ -279,8 +279,7 @@ def test_standard_input(data, standard_input):
     "data", [b"", b"a:1\n", TEXT, bz2.compress(TEXT)], ids=["at once", "soon", "later", "inside bzip2"]
 )
 @pytest.mark.parametrize(("error", "reason"), [
-    (OSError(errno.EIO, "Input/output error"), "Input/output error"),
-    (TimeoutError("timed out"), "timed out"),
+    (OSError(errno.EIO, "Input/output error"), "Input/output error"), (TimeoutError("timed out"), "timed out"),
 ], ids=["with a number", "without"])  # fmt: skip
 def test_a_read_that_fails_names_the_source(data, error, reason, standard_input):
     standard_input(Trickle(data, error))
@@ -315,9 +314,8 @@ def answer(body, *headers, status="200 OK"):
 
 
 ANSWERS = {
-    "/fine": [answer(OTHER_TEXT, f"Content-Length: {len(OTHER_TEXT)}")],
-    "/no-length": [answer(OTHER_TEXT)], "/gzip": [answer(gzip.compress(OTHER_TEXT))],
-    "/byte-order-mark": [answer(BOM + OTHER_TEXT)],
+    "/fine": [answer(OTHER_TEXT, f"Content-Length: {len(OTHER_TEXT)}")], "/no-length": [answer(OTHER_TEXT)],
+    "/gzip": [answer(gzip.compress(OTHER_TEXT))], "/byte-order-mark": [answer(BOM + OTHER_TEXT)],
     "/chunks": [answer(b"%x\r\n" % len(OTHER_TEXT), "Transfer-Encoding: chunked"), OTHER_TEXT, b"\r\n0\r\n\r\n"],
     "/redirected": [answer(b"", "Location: /fine", "Content-Length: 0", status="302 Found")],
     "/empty": [answer(b"", "Content-Length: 0")],
@@ -373,8 +371,7 @@ def test_an_address_is_fetched(name, web):
 REFUSED = {
     "/missing": "the server answered 404 Not Found",
     "/short": f"the answer ended after {len(OTHER_TEXT)} of {len(OTHER_TEXT) + 1} bytes",
-    "/nothing": "Remote end closed connection without response",
-    "/late": "timed out", "/late-body": "timed out",
+    "/nothing": "Remote end closed connection without response", "/late": "timed out", "/late-body": "timed out",
     "/to-a-file": "the server answered 302 Found - Redirection to url 'file:///etc/passwd' is not allowed",
 }  # fmt: skip
 
@@ -413,11 +410,9 @@ def test_an_answer_that_is_too_large(name, web, monkeypatch):
 
 DECODED = {
     "nothing": (b"", []), "a line": (b"the:1\n", ["the:1"]), "no final line end": (b"a\nb", ["a", "b"]),
-    "blank lines": (b"\n\na\n\n", ["", "", "a", ""]),
-    "carriage returns": (b"a\r\n\rb\r\r\nc\rd\n", ["a", "b", "cd"]),
+    "blank lines": (b"\n\na\n\n", ["", "", "a", ""]), "carriage returns": (b"a\r\n\rb\r\r\nc\rd\n", ["a", "b", "cd"]),
     "other line ends": ("a\u2028b\x0bc\x85d\x0ce\n".encode(), ["a\u2028b\x0bc\x85d\x0ce"]),
-    "a zero byte": (b"a\0b\n", ["a\0b"]),
-    "undecodable": (b"k\xff\xfea\n\x80\n", ["k\ufffd\ufffda", "\ufffd"]),
+    "a zero byte": (b"a\0b\n", ["a\0b"]), "undecodable": (b"k\xff\xfea\n\x80\n", ["k\ufffd\ufffda", "\ufffd"]),
     "a cut character at a line end": (b"\xe2\x82\nx\n", ["\ufffd", "x"]),
     "a surrogate": (b"\xed\xa0\x80\n", ["\ufffd\ufffd\ufffd"]),
     "a byte order mark inside": (b"a\n" + BOM + b"b\n", ["a", "\ufeffb"]),
@@ -432,8 +427,7 @@ def test_decode_lines(block, lines, stored):
 HEADERS = {
     "skipped": (b"Word\nthe\n", "Word", ["the"]), "not asked for": (b"Word\nthe\n", None, ["Word", "the"]),
     "not there": (b"the\nof\n", "Word", ["the", "of"]), "only a part": (b"Words\n", "Word", ["Words"]),
-    "once": (b"Word\nWord\n", "Word", ["Word"]),
-    "in the second line": (b"the\nWord\n", "Word", ["the", "Word"]),
+    "once": (b"Word\nWord\n", "Word", ["Word"]), "in the second line": (b"the\nWord\n", "Word", ["the", "Word"]),
     "with a carriage return": (b"Word\r\nthe\r\n", "Word", ["the"]),
     "with a byte order mark": (BOM + b"Word\nthe\n", "Word", ["the"]),
     "with both": (BOM + b"FileId\tYear\r\nPsa-5\t1605\r\n", "FileId", ["Psa-5\t1605"]),

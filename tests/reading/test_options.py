@@ -82,14 +82,6 @@ def test_options(words, values):
     assert understood(words.split()) == both(**values)
 
 
-def test_defaults():
-    task, settings = parse([])
-    assert (task.test_name, task.out_directory, settings.format) == ("test-A", ".", "text")
-    assert (task.expected_directory, task.out_files, task.expected_file) == (None, (), None)
-    assert (task.input_file, task.metrics, task.alt_metrics) == (None, (), ())
-    assert (settings.precision, settings.percentage) == (None, False)
-
-
 UNKNOWN = {
     "--metrics": "did you mean --metric?", "--line_by_line": "did you mean --line-by-line?",
     "--test": "did you mean --test-name?",
@@ -172,29 +164,6 @@ def test_what_makes_no_sense_with_init_and_validate(mode, words):
     assert refused(mode, *words.split()) == f"{name} has no effect with {mode}: leave it out"
 
 
-MODES = {
-    "-w": ("worst_features", True), "-d out-2.tsv": ("diff", "out-2.tsv"),
-    "--most-worsening-features out-2.tsv": ("most_worsening_features", "out-2.tsv"),
-    "--oracle-item-based --alt-out-file a --alt-out-file b": ("oracle_item_based", True),
-    "-l": ("line_by_line", True), "-jT13a": ("just_tokenize", True), "": ("scores", None),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("words", "mode"), MODES.items(), ids=MODES)
-def test_modes(words, mode):
-    task, settings = parse(words.split())
-    assert settings.mode == mode[0]
-    assert getattr(settings, mode[0], None) == mode[1]
-    assert not task.needs_input
-    shows_lines = mode[0] in ("worst_features", "diff", "most_worsening_features", "line_by_line")
-    assert parse([*words.split(), "-i", "in.tsv"])[0].needs_input == shows_lines  # one that is named must be there
-
-
-def test_a_filter_on_the_input_needs_it():
-    metrics = ("LogLoss:f<in[Year]:1>", "LogLoss:f<exp:a>f<in[2]:b>", "LogLoss:f<exp:a>N<in>")
-    assert [parse_task(["-m", metric]).needs_input for metric in metrics] == [True, True, False]
-
-
 MODE_ERRORS = {
     "-lsr": "--sort shows the worst lines first, --reverse-sort the best: take one",
     "--bootstrap 0": "the number of bootstrap samples is at least 1",
@@ -245,9 +214,8 @@ CONFIG_WORDS = {
     "an escaped space": (r"--metric N<a\ b>", ["--metric", "N<a b>"]),
     "an escaped backslash escapes nothing": (r"a\\ b", [r"a\\", "b"]),
     "what Haskell takes for no space": ("a\u2028b\x85c\x1cd\u00a0e", ["a\u2028b\x85c\x1cd", "e"]),
-    "undecodable bytes": ("-m N<\udcff>", ["-m", "N<\ufffd>"]),
-    "an escaped line end": ("a\\\nb c", ["a\nb", "c"]), "other backslashes": (r"s<\d+><\\>", [r"s<\d+><\\>"]),
-    "a backslash at the end": ("a\\", ["a\\"]),
+    "undecodable bytes": ("-m N<\udcff>", ["-m", "N<\ufffd>"]), "an escaped line end": ("a\\\nb c", ["a\nb", "c"]),
+    "other backslashes": (r"s<\d+><\\>", [r"s<\d+><\\>"]), "a backslash at the end": ("a\\", ["a\\"]),
     "no quotes": ('--metric "a b"', ["--metric", '"a', 'b"']),
 }  # fmt: skip
 

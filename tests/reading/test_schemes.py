@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import refused
 
 from geval_py.errors import SchemeError
 from geval_py.reading.schemes import Flag, multiply_out, parse_scheme, parse_schemes
@@ -97,8 +98,7 @@ def test_text_flags_and_filters():
 
 THE_FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"
 BROKEN = {
-    "unknown": ("LogLossHashed:z", "z"),
-    "unsafe to show": ("LogLossHashed:\x1b[31m", "\\x1b[31m"),
+    "unknown": ("LogLossHashed:z", "z"), "unsafe to show": ("LogLossHashed:\x1b[31m", "\\x1b[31m"),
     "a space": ("LogLossHashed:l u", " u"), "a name not closed": ("LogLossHashed:N<loss", "<loss"),
     "a letter with an argument": ("LogLossHashed:l<a>", "<a>"),
     "substitution without a replacement": ("Accuracy:s<a>", "s<a>"),
@@ -118,8 +118,7 @@ def test_broken_flags(text, rest):
 
 @pytest.mark.parametrize(("text", "percentage", "flags"), [
     ("LogLossHashed:l", None, "l"), ("LogLossHashed:lp<50>u", 50.0, "lp<50.0>u"),
-    ("LogLossHashed:p<012.50>", 12.5, "p<12.5>"),
-    ("LogLossHashed:p<1e1>f<exp:a>", 10.0, "p<10.0>f<exp:a>"),
+    ("LogLossHashed:p<012.50>", 12.5, "p<12.5>"), ("LogLossHashed:p<1e1>f<exp:a>", 10.0, "p<10.0>f<exp:a>"),
     ("LogLossHashed:p<100>", 100.0, "p<100.0>"), ("LogLossHashed:p<20>p<10>", 20.0, "p<20.0>p<10.0>"),
     ("LogLossHashed:P<02>", None, "P<2>"),
 ])  # fmt: skip
@@ -140,9 +139,8 @@ NUMBERS = {
 @pytest.mark.parametrize(("flag", "number"), [(flag, number) for flag in NUMBERS for number in NUMBERS[flag][0]])
 def test_broken_numbers(flag, number):
     """Of percentages, GEval 1.42.2 scores no line (NaN), all lines, or ends with Prelude.read: no parse."""
-    with pytest.raises(SchemeError) as caught:
+    with refused(f"Unknown or broken metric flags: {flag}<{number}>u\n  {NUMBERS[flag][1]}", SchemeError):
         parse_scheme(f"LogLossHashed:l{flag}<{number}>u")
-    assert str(caught.value) == f"Unknown or broken metric flags: {flag}<{number}>u\n  {NUMBERS[flag][1]}"
 
 
 @PROPERTY

@@ -103,9 +103,8 @@ def test_names_a_file_that_is_truncated_after_it_was_counted(size, place, cluste
     monkeypatch.setattr(clusters, "numbered", truncating)
     kind, message, *_ = result(split, METRICS, cluster=cluster)
     assert (kind, message) == (
-        UnreadableFileError,
-        f"Cannot read `{tmp_path}/out.tsv`: it was changed while it was read",
-    )
+        UnreadableFileError, f"Cannot read `{tmp_path}/out.tsv`: it was changed while it was read",
+    )  # fmt: skip
 
 
 def test_scores_a_file_that_is_named_from_another_folder(cluster, tmp_path, monkeypatch):

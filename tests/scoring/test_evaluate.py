@@ -210,10 +210,9 @@ def test_a_copy_does_the_same(copied, metrics, outputs):
     assert [score.to_dict() for score in other.scores] == [score.to_dict() for score in result.scores]
 
 
-@pytest.mark.parametrize(
-    ("other", "shown"),
-    [("out-two.tsv", "'out-two.tsv'"), (PurePosixPath("out-two.tsv"), "PurePosixPath('out-two.tsv')"), ([], "[]")],
-)
+@pytest.mark.parametrize(("other", "shown"), [
+    ("out-two.tsv", "'out-two.tsv'"), (PurePosixPath("out-two.tsv"), "PurePosixPath('out-two.tsv')"), ([], "[]"),
+])  # fmt: skip
 def test_only_an_evaluation_is_compared(other, shown, outputs):
     result = evaluate(outputs, "dev-0", output="one")
     with refused(f"an evaluation is wanted, as evaluate(…) gives it, not {shown}"):

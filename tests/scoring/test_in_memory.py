@@ -61,10 +61,8 @@ def challenge(tmp_path):
 
 
 PREDICTED = {
-    "dictionaries": PREDICTIONS, "lines": TEXTS,
-    "pairs": [list(prediction.items()) for prediction in PREDICTIONS],
-    "Series": [pd.Series(prediction) for prediction in PREDICTIONS],
-    "an iterator": None,
+    "dictionaries": PREDICTIONS, "lines": TEXTS, "pairs": [list(prediction.items()) for prediction in PREDICTIONS],
+    "Series": [pd.Series(prediction) for prediction in PREDICTIONS], "an iterator": None,
     "arrays": Metric(HASHED, vocabulary=WORDS).predictions(TABLE),
 }  # fmt: skip
 
@@ -97,10 +95,8 @@ def test_what_explains_a_score_reads_lists_and_arrays_again(challenge):
         assert luck(found, seeds=3).mean == pytest.approx(luck(wanted, seeds=3).mean)
         assert improve(found, documents="Doc").held_out == pytest.approx(improve(wanted, documents="Doc").held_out)
     assert {system.name for system in compare([of_lists, of_arrays, wanted]).systems} == {
-        "arrays",
-        "lists",
-        "out.tsv",
-    }
+        "arrays", "lists", "out.tsv",
+    }  # fmt: skip
     mixture = improve([of_lists, of_arrays], documents="Doc")
     assert sum(component.weight for component in mixture.components) == pytest.approx(1.0)
 

@@ -3,16 +3,12 @@
 import time
 
 import pytest
-from hypothesis import settings
-from profiles import examples
 from scorers import error, score, statistics_of
 
 from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics import translation
 from geval_py.scoring.metrics.matching import MATCHINGS, fuzzy, number_in
 from geval_py.scoring.metrics.registry import MAX_PREFIXES, geval_name
-
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 
 
 @pytest.mark.parametrize(("name", "theirs"), [

@@ -75,8 +75,7 @@ def test_the_selected_lines(flags, lines, challenge, backend):
 
 PREPARED = {
     "a filter before the flag": ("f<exp:THE>u", [1, 3, 4]), "a filter behind the flag": ("uf<exp:THE>", [1, 3, 4]),
-    "a filter between flags": ("s<the><a>f<exp:A>u", [1, 2, 3, 4, 6]),
-    "the output too": ("uf<out:A>", [3, 6]),
+    "a filter between flags": ("s<the><a>f<exp:A>u", [1, 2, 3, 4, 6]), "the output too": ("uf<out:A>", [3, 6]),
     "the input as it is": ("uf<in[3]:text>", [1, 2, 3, 4, 5, 6]),
 }  # fmt: skip
 

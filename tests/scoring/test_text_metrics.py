@@ -104,11 +104,9 @@ PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5)
 NUMBERS = st.lists(st.tuples(*[st.integers(-5, 5)] * 2), min_size=3, max_size=9)
 
 SACRE = {
-    "SacreBLEU": lambda *of: sacrebleu.corpus_bleu(*of, force=True),
-    "chrF": sacrebleu.corpus_chrf,
-    "chrF++": lambda *of: sacrebleu.corpus_chrf(*of, word_order=2),
-    "TER": sacrebleu.corpus_ter,
-}
+    "SacreBLEU": lambda *of: sacrebleu.corpus_bleu(*of, force=True), "chrF": sacrebleu.corpus_chrf,
+    "chrF++": lambda *of: sacrebleu.corpus_chrf(*of, word_order=2), "TER": sacrebleu.corpus_ter,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SACRE)
