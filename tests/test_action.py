@@ -43,10 +43,6 @@ def action(tmp_path, fork_server):
     return run
 
 
-def test_the_submission_is_checked_once():
-    assert CHECK["run"].count('"$bin/geval"') == 1
-
-
 def test_every_input_is_a_variable():
     assert sorted(VARIABLES) == sorted(f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"])
 

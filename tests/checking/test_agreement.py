@@ -11,15 +11,13 @@ from geval_py.checking.check import check
 TASKS = {  # by metric: a right output line, another one, and the answer
     "PerplexityHashed": ("mule:0.5 salt:0.25 :0.25", "ferry:-1.25 mule:-0.5 :-2", "mule"),
     "LogLossHashed8": ("mule:0.5 salt:0.25 :0.25", " ".join(["-5.5"] * 256), "salt"),
-    "LogLoss": ("mule:0.5 salt:0.5", "salt:0.9 mule:0.05 :0.05", "mule"),
-    "Likelihood": ("0.75", "1 remark", "1"),
-    "RMSE": ("1.5", "-0.25", "2"),
-    "Haversine": ("52.25\t21.5", "-33.5\t151.25", "52.5\t21"),
+    "LogLoss": ("mule:0.5 salt:0.5", "salt:0.9 mule:0.05 :0.05", "mule"), "Likelihood": ("0.75", "1 remark", "1"),
+    "RMSE": ("1.5", "-0.25", "2"), "Haversine": ("52.25\t21.5", "-33.5\t151.25", "52.5\t21"),
     "BIO-F1": ("B-per I-per O B-loc", "O O B-loc O", "B-per I-per O B-loc"),
     "TokenAccuracy": ("N V A N", "N N N N", "N V A N"),
     "Probabilistic-MultiLabel-F1": ("news:0.5 sport:0.25", "sport:1.0", "news sport"),
     "Soft-F1": ("per:1-3 loc:5", "loc:7-9,11", "per:1-2 loc:5"),
-}
+}  # fmt: skip
 LINES = 12
 READ_OTHERWISE = {"E118", "E119"}  # outputs that GEval scores, but reads otherwise than their authors meant
 WORDS = (

@@ -36,8 +36,7 @@ LINES = {
 }  # fmt: skip
 
 WITH_REST_MASS = {  # of 0.01
-    "certainty": ("W204", "the:1", "the:0.99 :0.01"),
-    "a rest of zero": ("W204", "the:1.0 :0", "the:0.99 :0.01"),
+    "certainty": ("W204", "the:1", "the:0.99 :0.01"), "a rest of zero": ("W204", "the:1.0 :0", "the:0.99 :0.01"),
     "above one by rounding": ("W204", "the:0.50 a:0.51", "the:0.4900990099009901 a:0.4999009900990099 :0.01"),
     "a rest of zero in front": ("W204", ":0 the:1.0", "the:0.99 :0.01"),
     "two rests of zero": ("W204", ":0 the:1.0 :0.0", "the:0.99 :0.01"),
@@ -51,7 +50,7 @@ WITH_REST_MASS = {  # of 0.01
     "there is just room for one": ("", "the:0.99999998", "the:0.99999998"),
     "logarithms": ("", "the:0", "the:0"),
     "a mass too small to be divided": ("", "the:1 :0 a:2.23e-308", "the:1 :0 a:2.23e-308"),
-}
+}  # fmt: skip
 
 LEFT_ALONE = {
     "two entries that a TAB separates": "a:0.5\tb:0.3 :0.4",

@@ -197,33 +197,29 @@ def test_a_test_set_without_an_output(folder, geval):
 BIGRAM = "out-model=bigram.tsv"
 NO_FILE, HOLDS = "No file with the test results:", f"`dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"
 NAMED = {  # paths, options, found
-    "a short name": (["bigram"], {"tests": ["dev-0"]},
-     [f"./dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv"]),
+    "a short name": (["bigram"], {"tests": ["dev-0"]}, [f"./dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv"]),
     "a file's name": ([BIGRAM], {"tests": ["test-A"]}, [f"./test-A/{BIGRAM} ./test-A/in.tsv"]),
     "a pattern": (["out-*.tsv"], {"tests": ["test-A"]}, [f"./test-A/{BIGRAM} ./test-A/in.tsv"]),
     "of several test sets": (["bigram"], {"tests": ["dev-0", "test-A"]},
-     [f"./dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv",
-      f"./test-A/{BIGRAM} ./test-A/in.tsv"]),
+        [f"./dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv", f"./test-A/{BIGRAM} ./test-A/in.tsv"]),
     "the test set's file before one here": (["both.tsv"], {"tests": ["dev-0"]},
-     ["./dev-0/both.tsv ./dev-0/expected.tsv ./dev-0/in.tsv"]),
+        ["./dev-0/both.tsv ./dev-0/expected.tsv ./dev-0/in.tsv"]),
     "a file here": (["guess.tsv"], {"tests": ["dev-0"]}, ["guess.tsv ./dev-0/expected.tsv ./dev-0/in.tsv"]),
-    "no test set": (["bigram"], {},
-     ["bigram: No file with the test results: `bigram`"]),
+    "no test set": (["bigram"], {}, ["bigram: No file with the test results: `bigram`"]),
     "no path": ([""], {}, [": No file with the test results: ``"]),
     "a path of nothing": (["dev-0/xyz"], {}, [f"dev-0/xyz: {NO_FILE} `dev-0/xyz`; {HOLDS}"]),
     "a folder of nothing": (["nothing/xyz"], {}, [f"nothing/xyz: {NO_FILE} `nothing/xyz`"]),
     "a misspelt path": (["dev-0/out-bigram.tsv"], {},
-     [f"dev-0/out-bigram.tsv: {NO_FILE} `dev-0/out-bigram.tsv`; did you mean {BIGRAM}? {HOLDS}"]),
-    "a pattern of paths": (["dev-0/out-mod*.tsv"], {},
-     [f"dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv"]),
+        [f"dev-0/out-bigram.tsv: {NO_FILE} `dev-0/out-bigram.tsv`; did you mean {BIGRAM}? {HOLDS}"]),
+    "a pattern of paths": (["dev-0/out-mod*.tsv"], {}, [f"dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv"]),
     "a pattern of nothing": (["dev-0/x*.tsv"], {},
-     [f"dev-0/x*.tsv: {NO_FILE} `dev-0/x*.tsv`; did you mean in.tsv? {HOLDS}"]),
+        [f"dev-0/x*.tsv: {NO_FILE} `dev-0/x*.tsv`; did you mean in.tsv? {HOLDS}"]),
     "a pattern in a folder of nothing": (["nothing/*.tsv"], {}, [f"nothing/*.tsv: {NO_FILE} `nothing/*.tsv`"]),
     "a misspelt name": (["bigrma"], {"tests": ["dev-0"]},
-     ["./dev-0/bigrma: No file with the test results: `./dev-0/bigrma`; did you mean bigram? "
-      f"`./dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"]),
+        ["./dev-0/bigrma: No file with the test results: `./dev-0/bigrma`; did you mean bigram? "
+        f"`./dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"]),
     "the test set's own folder": (["dev-0"], {"tests": ["dev-0"]},
-     [f"dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv"]),
+        [f"dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv"]),
 }  # fmt: skip
 
 
@@ -372,25 +368,18 @@ UNREADABLE = {  # closed folder, its mode, words, status, what is said
     "a submission that is not entered": ("real", 0o444, "check real", 1, refused("real", "dev-0/")),
     "a test set named": ("real", 0o000, "check real -t dev-0", 1, refused("real", "real")),
     "a challenge": ("real", 0o000, "check pred.tsv --challenge real", 2, NO_CHALLENGE_READ),
-    "a challenge that is not entered": ("real", 0o444, "check pred.tsv --challenge real", 2, f"{NO_CHALLENGE_READ}\n"),
-    "a challenge's test set": (
-        "real/dev-0", 0o000, "check pred.tsv --challenge real", 0, "it may belong to test-A or dev-0",
-    ),
-    "a challenge's test set, named": (
-        "real/dev-0", 0o000, "check pred.tsv --challenge real -t dev-0", 0,
-        f"note: checked without a file of the test set: Cannot read `real/dev-0/in.tsv`: {DENIED}",
-    ),
-    "scoring": (
-        "real/dev-0", 0o000, "--out-directory real -t dev-0", 1, f"Cannot read `real/dev-0/expected.tsv`: {DENIED}",
-    ),
-    "scoring, a folder that cannot be listed": (
-        "real/test-A", 0o111, "--out-directory real -t test-A -o pred.tsv", 1,
-        f"geval: Cannot read `real/test-A`: {DENIED}",
-    ),
-    "scoring, a challenge that cannot be listed": (
-        "real", 0o111, "--out-directory real -t dve-0 -o pred.tsv", 1,
-        f"geval: Cannot read `{{folder}}/real`: {DENIED}",
-    ),
+    "a challenge that is not entered": ("real", 0o444, "check pred.tsv --challenge real", 2,
+        f"{NO_CHALLENGE_READ}\n"),
+    "a challenge's test set": ("real/dev-0", 0o000, "check pred.tsv --challenge real", 0,
+        "it may belong to test-A or dev-0"),
+    "a challenge's test set, named": ("real/dev-0", 0o000, "check pred.tsv --challenge real -t dev-0", 0,
+        f"note: checked without a file of the test set: Cannot read `real/dev-0/in.tsv`: {DENIED}"),
+    "scoring": ("real/dev-0", 0o000, "--out-directory real -t dev-0", 1,
+        f"Cannot read `real/dev-0/expected.tsv`: {DENIED}"),
+    "scoring, a folder that cannot be listed": ("real/test-A", 0o111, "--out-directory real -t test-A -o pred.tsv", 1,
+        f"geval: Cannot read `real/test-A`: {DENIED}"),
+    "scoring, a challenge that cannot be listed": ("real", 0o111, "--out-directory real -t dve-0 -o pred.tsv", 1,
+        f"geval: Cannot read `{{folder}}/real`: {DENIED}"),
 }  # fmt: skip
 
 

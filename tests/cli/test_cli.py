@@ -124,8 +124,6 @@ Line 2: Unexpected data [number text found after a number]
 """
 DIGITS = "digits were expected, such as 0.25, -1.5 or 2.5e-3"
 AT_FAULT = {  # status, file, its text, its message
-    "another metric": (1, "config.txt", "--metric Foo", "Unknown or broken metric definition: Foo\n"
-     "  geval --list-metrics shows those that are known\n  in `./config.txt`\n"),
     "an unsafe line": (1, "dev-0/out.tsv", ":1\n\x1b[31mka:0.5\u202e x\n:1\n",
      LINE.format(rf"9: `0.5\u202e` is not a number; {DIGITS}", r"\x1b[31mka:0.5\u202e x")),
 }  # fmt: skip

@@ -235,15 +235,12 @@ def test_worst_features(challenge, rows):
 
 AS_MANY = ", and missing from as many"
 NOTHING = {  # words expected, output, options, why
-    "too rare": (
-        "abcde", ":1", ["-w", "--min-frequency", "3"],
-        "none is on at least 3 of 5 lines, and missing from as many",
-    ),
+    "too rare": ("abcde", ":1", ["-w", "--min-frequency", "3"],
+        "none is on at least 3 of 5 lines, and missing from as many"),
     "on all lines": ("aaaaa", ":1", ["-w"], f"none is on at least 1 of 5 lines{AS_MANY}"),
     "one line": ("a", ":1", ["-w"], f"none is on at least 1 of 1 line{AS_MANY}"),
-    "worsening, no line": (
-        "aaaaa", "b:1", ["--most-worsening-features", "out.tsv"], f"none is on at least 1 of 0 lines{AS_MANY}",
-    ),
+    "worsening, no line": ("aaaaa", "b:1", ["--most-worsening-features", "out.tsv"],
+        f"none is on at least 1 of 0 lines{AS_MANY}"),
 }  # fmt: skip
 
 

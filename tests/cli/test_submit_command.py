@@ -175,16 +175,15 @@ def test_an_output_with_errors_is_not_sent(run, board, token, tmp_path):
     assert "  rejected: " in run(*words, status=1, GEVAL_BOARD_TOKEN=token)[0]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--board", "http://board.example.org"], "argument --board: the token would be sent unencrypted; use an address that begins with https://\n  geval submit --help shows the options"),
-        (["--board", "board.example.org"], "argument --board: `board.example.org` is not an address such as https://board.example.org\n  geval submit --help shows the options"),
-        (["--board", "https://a:b@example.org"], "argument --board: `https://a:b@example.org` is not an address such as https://board.example.org\n  geval submit --help shows the options"),
-        (["--board", "https://example.org"], "the token is missing\n  set GEVAL_BOARD_TOKEN, or name a file with --token-file"),
-        (["--board", "https://example.org", "--token-file", "open"], "others can read the token in `open`\n  chmod 600 open"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "message"), [
+    (["--board", "http://board.example.org"], "argument --board: the token would be sent unencrypted; use an address that begins with https://\n  geval submit --help shows the options"),
+    (["--board", "board.example.org"], "argument --board: `board.example.org` is not an address such as https://board.example.org\n  geval submit --help shows the options"),
+    (["--board", "https://a:b@example.org"], "argument --board: `https://a:b@example.org` is not an address such as https://board.example.org\n  geval submit --help shows the options"),
+    (["--board", "https://example.org"],
+        "the token is missing\n  set GEVAL_BOARD_TOKEN, or name a file with --token-file"),
+    (["--board", "https://example.org", "--token-file", "open"],
+        "others can read the token in `open`\n  chmod 600 open"),
+])  # fmt: skip
 def test_what_is_refused_before_anything_is_sent(geval, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GEVAL_BOARD_TOKEN", raising=False)

@@ -70,12 +70,6 @@ def test_sentences_break_between_words(words, challenge, geval):
     assert piped.split() == out.split()
 
 
-def test_scores(challenge, geval):
-    assert geval(terminal=True)[1] == ("model  Perplexity\nbest         1.00\nlong         4.00\npoor      1000.00\n")
-    assert geval("-o", "long", terminal=True)[1] == "4.00\n"
-    assert geval("-o", "long", "-m", "Likelihood", terminal=True)[1] == "Perplexity  4.00\nLikelihood  0.25\n"
-
-
 @pytest.mark.parametrize(("metric", "header", "context"), [
     ("Hit@3", "", "left ___ right"),
     ("ChoiceAccuracy", "LeftContext\tRightContext\tOptions\n", "left ___ right"),

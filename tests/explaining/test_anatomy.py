@@ -134,11 +134,9 @@ def test_it_is_said_beside_intervals(tmp_path, geval, monkeypatch):
 
 TRIALS = 2000
 SETTINGS = {  # lines, groups, documents, whether a document's lines are all of one group
-    "few lines": (60, 4, None, False),
-    "lines": (1000, 10, None, False),
-    "documents": (800, 6, 36, False),
+    "few lines": (60, 4, None, False), "lines": (1000, 10, None, False), "documents": (800, 6, 36, False),
     "documents of one group": (800, 6, 36, True),
-}
+}  # fmt: skip
 
 
 def values_and_groups(rng, lines, groups, documents, one_group):

@@ -13,10 +13,8 @@ LISTED = 8
 PARTS = ("claim", "words", "guess", "rest")
 SENTENCE = "The calibrated ranges are computed by document (document)."
 KINDS = {  # of outputs: the rests, and how even the masses of the words are
-    "mixed": ((2, 5), 0.5),
-    "sure": ((1, 30), 0.15),
-    "even": ((8, 4), 2.0),
-}
+    "mixed": ((2, 5), 0.5), "sure": ((1, 30), 0.15), "even": ((8, 4), 2.0),
+}  # fmt: skip
 EQUAL, UNEQUAL = [15] * 20, [60, 50, 40, 30, 20] + [7] * 15
 
 

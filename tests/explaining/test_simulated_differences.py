@@ -104,12 +104,10 @@ def sizes_of(rng, documents, deviation):
 
 
 BY_DOCUMENT = {  # documents, how unequal their sizes are, and their effects
-    "12 documents": (12, 0.0, "normal"),
-    "40 documents": (40, 0.0, "normal"),
-    "12 documents of different sizes": (12, 1.0, "normal"),
-    "40 documents of different sizes": (40, 1.0, "normal"),
+    "12 documents": (12, 0.0, "normal"), "40 documents": (40, 0.0, "normal"),
+    "12 documents of different sizes": (12, 1.0, "normal"), "40 documents of different sizes": (40, 1.0, "normal"),
     "40 documents, exponential effects": (40, 0.0, "exponential"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.long

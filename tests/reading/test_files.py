@@ -79,13 +79,9 @@ def test_a_file_beside_its_compressed_twin(age, newer, words, challenge, geval):
 
 
 CUT = [  # the output, and how many entries its last line has, if it may be cut off
-    ("the:0.5 :0.5\na:0.5", 1),
-    (OUT + "the:0.5 :0.5", 2),
-    (OUT + "the:0.5 :0.5\n", None),
-    (OUT + "the:0.5 a:0.25 :0.25", None),
-    (OUT + ":1\nthe:0.5", None),
-    ("the:0.5", None),
-]
+    ("the:0.5 :0.5\na:0.5", 1), (OUT + "the:0.5 :0.5", 2), (OUT + "the:0.5 :0.5\n", None),
+    (OUT + "the:0.5 a:0.25 :0.25", None), (OUT + ":1\nthe:0.5", None), ("the:0.5", None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "entries"), CUT, ids=range(len(CUT)))
@@ -114,13 +110,12 @@ sys.exit(status)
 """
 BIGRAM, UNIGRAM = "out-model=bigram.tsv", "out-model=unigram.tsv"
 OPENED = {  # command lines, and the files of the test set that they open
-    "-t dev-0": {"expected.tsv", BIGRAM, UNIGRAM},
-    "-t dev-0 --format json": {"expected.tsv", BIGRAM, UNIGRAM},
+    "-t dev-0": {"expected.tsv", BIGRAM, UNIGRAM}, "-t dev-0 --format json": {"expected.tsv", BIGRAM, UNIGRAM},
     "-t dev-0 -o bigram -l -s": {"expected.tsv", "in.tsv.xz", BIGRAM},
     "compare -t dev-0 --samples 20": {"expected.tsv", "in.tsv.xz", BIGRAM, UNIGRAM},
     "tune -t dev-0 -o bigram": {"expected.tsv", "in.tsv.xz", BIGRAM},
     "report -t dev-0 -o bigram": {"expected.tsv", "in.tsv.xz", BIGRAM, UNIGRAM},
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow

@@ -182,12 +182,11 @@ def test_a_file_cut_anywhere_is_corrupt(kind, stored):
 DAMAGE = {  # where a byte is changed: from the end
     "gzip checksum": ("gzip", -8, "Error -3 while decompressing data: incorrect data check"),
     "gzip length": ("gzip", -1, "Error -3 while decompressing data: incorrect length check"),
-    "xz data": ("xz", -3000, "Corrupt input data"),
-    "xz end mark": ("xz", -1, "Corrupt input data"),
+    "xz data": ("xz", -3000, "Corrupt input data"), "xz end mark": ("xz", -1, "Corrupt input data"),
     "bzip2 checksum": ("bzip2", -2, "Invalid data stream"),
     "zstd data": ("zstd", -3000, "Unable to decompress Zstandard data: "),
     "zstd checksum": ("zstd", -1, "Unable to decompress Zstandard data: Restored data doesn't match checksum"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "place", "reason"), DAMAGE.values(), ids=DAMAGE)

@@ -190,15 +190,10 @@ def converted_rows(path, answer_ids=()):
 
 WITHOUT_IDS = "its rows have no id, unlike the answers: they are scored in the order of the file"
 IDS = [  # of the rows of an output, and which of them do not ascend
-    (["1", "2"], ""),
-    (["q9", "q10"], ""),
-    (["b", "a"], ""),
-    (["", ""], ""),
-    (["2", "2"], ""),
-    (["2", "1"], "`1` comes after `2`"),
-    (["0", "3", "1", "0"], "`1` comes after `3`"),
+    (["1", "2"], ""), (["q9", "q10"], ""), (["b", "a"], ""), (["", ""], ""), (["2", "2"], ""),
+    (["2", "1"], "`1` comes after `2`"), (["0", "3", "1", "0"], "`1` comes after `3`"),
     (["q3", "q1"], "`q1` comes after `q3`"),
-]
+]  # fmt: skip
 IN_ORDER_OF_FILE = "and its rows are scored in the order of the file; sort them as the answers are, or give the answers ids (expected.jsonl)"
 
 
@@ -529,15 +524,13 @@ SERVERS = [
 LOGGED += SERVERS
 
 NO_ANSWERS = {  # the first token of a response, and the note
-    **dict.fromkeys(
-        ("<think>", "<|channel|>"),
-        "the first token of a response begins the model's thinking, not the answer: turn its thinking off",
-    ),
+    **dict.fromkeys(("<think>", "<|channel|>"),
+        "the first token of a response begins the model's thinking, not the answer: turn its thinking off"),
     **dict.fromkeys(
         ('{"', "**", "```"),
         "the first token of a response begins markup or JSON, not the answer: ask for the word alone",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("first", "note"), NO_ANSWERS.items())

@@ -10,7 +10,7 @@ import pytest
 from raising import refused
 
 import geval_py
-from geval_py import Challenge, evaluate, evaluate_all
+from geval_py import evaluate, evaluate_all
 from geval_py.version import build_version
 
 
@@ -156,14 +156,6 @@ def test_differences_to_an_output_of_other_lines(challenge):
     assert str(caught.value) == (
         f"the metric's filter selects other lines of {path} and {path}: filter by input or answer"
     )
-
-
-def test_several_outputs_need_a_choice(challenge):
-    (challenge / "dev-0/out-x=1.tsv").write_text(":1\n:1\n:1\n")
-    with refused("there are several outputs (out-x=1.tsv, out.tsv): choose one with output=…"):
-        evaluate(challenge, "dev-0")
-    chosen = evaluate(Challenge.open(challenge), "dev-0", output="out-x=1.tsv")
-    assert chosen.output.parameters == {"x": "1"}
 
 
 @pytest.fixture

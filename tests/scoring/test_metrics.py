@@ -107,21 +107,15 @@ FROM_1_TO_24 = "the number of bits is from 1 to 24"
 SEE_LIST = "geval --list-metrics shows those that are known"
 
 UNKNOWN = {  # GEval 1.42.2: the first line
-    "Perplexityy": "did you mean Perplexity?",
-    "PerplexityHash": "did you mean PerplexityHashed?",
-    "LoglossHashed": "did you mean LogLossHashed?",
-    "LikelyhoodHashed8": "did you mean LikelihoodHashed?",
-    "logloss": "did you mean LogLoss?",
-    "Accuracy8": "did you mean Accuracy?",
-    "LikelihoodHashed٨": "did you mean LikelihoodHashed?",
-    "Hashed8": "did you mean LogLossHashed?",
-    "Macro/Likelihood": "did you mean MacroAvg/Likelihood?",
-    "LogLossHashed-1": "did you mean LogLossHashed?",
+    "Perplexityy": "did you mean Perplexity?", "PerplexityHash": "did you mean PerplexityHashed?",
+    "LoglossHashed": "did you mean LogLossHashed?", "LikelyhoodHashed8": "did you mean LikelihoodHashed?",
+    "logloss": "did you mean LogLoss?", "Accuracy8": "did you mean Accuracy?",
+    "LikelihoodHashed٨": "did you mean LikelihoodHashed?", "Hashed8": "did you mean LogLossHashed?",
+    "Macro/Likelihood": "did you mean MacroAvg/Likelihood?", "LogLossHashed-1": "did you mean LogLossHashed?",
     **dict.fromkeys(("Foo", "", "\x1b[31m"), SEE_LIST),
     **dict.fromkeys(("LogLossHashed0", "LogLossHashed25"), FROM_1_TO_24),
-    "LikelihoodHashed99999999999999999999": FROM_1_TO_24,
-    "LikelihoodHashed" + "9" * 5000: FROM_1_TO_24,
-}
+    "LikelihoodHashed99999999999999999999": FROM_1_TO_24, "LikelihoodHashed" + "9" * 5000: FROM_1_TO_24,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "advice"), UNKNOWN.items(), ids=lambda text: text[:40])

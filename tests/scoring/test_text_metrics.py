@@ -40,9 +40,8 @@ PERFECT = {  # lines that are all right
     **dict.fromkeys(["Soft2D-F1", "Probabilistic-Soft2D-F1"], ("a:1/2,3,4,5 1,1,2,2", "b:7,7,7,9")),
     "ClippEU": ("1/2,3,4,5/1 1,1,2,2/0", "1,1,2,2/5"),
     **dict.fromkeys(["RMSE-Against-Interval", "MSE-Against-Interval", "MAE-Against-Interval"], ("1,2", "-1.5,0")),
-    "Improvement@0.5": ("1.5", "1.5"),
-    "CustomMetric1": ("a\tb", "\tb"),
-}
+    "Improvement@0.5": ("1.5", "1.5"), "CustomMetric1": ("a\tb", "\tb"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("metric", TEXT_METRICS.values(), ids=TEXT_METRICS)
