@@ -157,7 +157,9 @@ def test_text_of_strangers_does_no_harm(tmp_path):
 
 
 @pytest.mark.long
-def test_the_notebook_runs_in_jupyter(tmp_path):
+def test_the_notebook_runs_in_jupyter_and_is_kept_without_outputs(tmp_path):
+    source = NOTEBOOK.read_text(encoding="utf-8")
+    assert source.count('"outputs": []') == source.count('"cell_type": "code"') > 0
     command = [sys.executable, "-m", "nbconvert", "--execute", "--to", "html", "--output-dir", tmp_path, NOTEBOOK]
     environment = os.environ | {"JUPYTER_PLATFORM_DIRS": "1", "HOME": str(tmp_path)}
     subprocess.run(command, check=True, capture_output=True, env=environment)
