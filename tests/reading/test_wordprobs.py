@@ -237,8 +237,6 @@ def test_parse_number(text, reason, hint):
     assert (error.line, error.column, error.reason, error.hint) == (4, 1, reason, hint)
 
 
-# What a line means: its masses, and its buckets, against the kernel that scores them
-
 E = math.e
 MEANT = {
     "probabilities": ("the:0.5 a:0.25 :0.25", {"the": 0.5, "a": 0.25}, 0.25),
