@@ -117,7 +117,6 @@ def open_address(browser):
 
 @pytest.fixture(scope="session")
 def fork_server():
-    """A process that has all libraries loaded and forks children."""
     server = ForkServer()
     yield server
     server.close()

@@ -82,12 +82,8 @@ class ForkedChild:
         kept = {name: os.environ[name] for name in (*PASSED_VARIABLES, "GEVAL_PY_BACKEND") if name in os.environ}
         environment = kept | {"HOME": place, "TMPDIR": place, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
         request = {
-            "words": ["-c", place],
-            "code": CHILD,
-            "folder": place,
-            "environment": environment,
-            "session": True,
-        }
+            "words": ["-c", place], "code": CHILD, "folder": place, "environment": environment, "session": True,
+        }  # fmt: skip
         null, errors = os.open(os.devnull, os.O_RDWR), os.open(f"{place}/errors.txt", os.O_WRONLY | os.O_CREAT)
         socket.send_fds(self._connection, [json.dumps(request).encode() + b"\n"], [null, null, errors])
         for descriptor in (null, errors):

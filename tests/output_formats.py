@@ -17,7 +17,6 @@ PACK = {".gz": gzip.compress, ".xz": lzma.compress}
 
 
 def values_of(line):
-    """The values of a line, by the keys of JSON lines."""
     row = parse_line(line)
     numbers = list(row.values)
     if row.words is None:

@@ -101,7 +101,6 @@ def known_seconds():
 
 
 def name_of(test):
-    """Return the file of a test, from the folder tests."""
     return test.partition("::")[0].removeprefix("tests/")
 
 

@@ -48,13 +48,9 @@ differences = st.sampled_from([0, 0, 0, 0, -2, -1, 1, 3])  # of the numbers of l
 def split_of(folder, output="out.tsv"):
     """An output in a folder, and its answers."""
     return Split(
-        name="t",
-        expected=File(str(folder / "expected.tsv")),
-        outputs=(output_at(str(folder / output)),),
-        input=None,
-        in_header=(),
-        out_header=("Word",),
-    )
+        name="t", expected=File(str(folder / "expected.tsv")), outputs=(output_at(str(folder / output)),), input=None,
+        in_header=(), out_header=("Word",),
+    )  # fmt: skip
 
 
 def write(folder, output, difference=0):
@@ -73,8 +69,6 @@ def result(split, metrics, **keywords):
     except GevalError as error:
         return type(error), str(error), getattr(error, "line", None)
     return (
-        found.signature,
-        [(score.name, score.value, score.statistics) for score in found.scores],
-        array("d", found.line_losses).tobytes(),
-        [item.output for item in found.read_items()],
-    )
+        found.signature, [(score.name, score.value, score.statistics) for score in found.scores],
+        array("d", found.line_losses).tobytes(), [item.output for item in found.read_items()],
+    )  # fmt: skip

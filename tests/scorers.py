@@ -27,7 +27,6 @@ def hashed_losses(outputs, expected, bits=10, first_line=1):
 
 
 def error(name, outputs, expected, inputs=()):
-    """Return the error of lines that cannot be scored."""
     with pytest.raises(MalformedLineError) as caught:
         score(name, outputs, expected, inputs)
     return caught.value

@@ -49,13 +49,11 @@ def without_code(text):
 
 
 def headings(page):
-    """The anchors that GitHub gives to a page's headings."""
     found = re.findall(r"^#+ (.*)$", without_blocks(read(page)), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
 def code_in(text):
-    """What a text marks as code, inside of a line and in blocks."""
     blocks = re.findall(r"(?ms)^```\w*\n(.*?)^```$", text)
     return [*blocks, *re.findall(r"`([^`\n]+)`", without_blocks(text))]
 

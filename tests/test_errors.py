@@ -68,10 +68,9 @@ ADDRESSES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("function", "table"),
-    [(visible, VISIBLE), (display_width, WIDTHS), (shorten, SHORTENED), (without_credentials, ADDRESSES)],
-)
+@pytest.mark.parametrize(("function", "table"), [
+    (visible, VISIBLE), (display_width, WIDTHS), (shorten, SHORTENED), (without_credentials, ADDRESSES),
+])  # fmt: skip
 def test_texts_in_messages(function, table):
     assert {text: function(text) for text in table} == table
 
@@ -91,15 +90,13 @@ def test_white_space_is_that_of_haskell(text):
 
 
 EXCERPTS = {
-    "first column": (("the:x", 1), "the:x\n^"),
-    "after the end": (("the:", 5), "the:\n    ^"),
-    "empty line": (("", 1), "\n^"),
-    "wide before": (("水水:x", 4), "水水:x\n     ^"),
+    "first column": (("the:x", 1), "the:x\n^"), "after the end": (("the:", 5), "the:\n    ^"),
+    "empty line": (("", 1), "\n^"), "wide before": (("水水:x", 4), "水水:x\n     ^"),
     "escape before": (("\x1b[1m:x", 6), "\\x1b[1m:x\n        ^"),
     "bidi before": (("\u202eab:x", 5), "\\u202eab:x\n         ^"),
     "long, cut in front": (("x" * 80, 40), "…" + "x" * 76 + "…\n" + " " * 39 + "^"),
     "long, in the middle": (("a" * 100 + "!" + "b" * 100, 101),
-     "…" + "a" * 38 + "!" + "b" * 37 + "…\n" + " " * 39 + "^"),
+        "…" + "a" * 38 + "!" + "b" * 37 + "…\n" + " " * 39 + "^"),
     "long, at the end": (("a" * 100 + "!", 101), "…" + "a" * 38 + "!\n" + " " * 39 + "^"),
     "another width": (("abcdefghij", 6, 4), "…defg…\n   ^"),
 }  # fmt: skip
@@ -124,13 +121,9 @@ def test_the_caret_is_under_the_column(text, data):
 BAD_NAME = "a\x1b[2J/\u202eout.tsv"
 SAFE_NAME = r"a\x1b[2J/\u202eout.tsv"
 MALFORMED = {
-    "line": 7,
-    "column": 12,
-    "reason": "number text found after a number",
-    "token": "0,25",
-    "hint": "`0,25` is not a number; write a decimal point, not a comma",
-    "text": "the:0.5 of:0,25 :0.25",
-}
+    "line": 7, "column": 12, "reason": "number text found after a number", "token": "0,25",
+    "hint": "`0,25` is not a number; write a decimal point, not a comma", "text": "the:0.5 of:0,25 :0.25",
+}  # fmt: skip
 
 OF_LINE = """\
 Line 7: Unexpected data [number text found after a number]
@@ -138,43 +131,42 @@ Line 7: Unexpected data [number text found after a number]
     the:0.5 of:0,25 :0.25
                ^"""
 ERRORS = {  # one or more of each class, with its sentence
-    "the root": (GevalError(), ""),
-    "usage": (UsageError("take one"), "take one"),
+    "the root": (GevalError(), ""), "usage": (UsageError("take one"), "take one"),
     "missing package": (MissingPackageError("Parquet is read by pyarrow: pip install pyarrow", package="pyarrow"),
-     "Parquet is read by pyarrow: pip install pyarrow"),
+        "Parquet is read by pyarrow: pip install pyarrow"),
     "scheme": (SchemeError("Unknown or broken metric flags: z", scheme="LogLossHashed:z"),
-     "Unknown or broken metric flags: z"),
+        "Unknown or broken metric flags: z"),
     "scheme of an output": (SchemeError("No item has the feature `out:x'", scheme="LogLoss:f<out:x>", path=BAD_NAME),
-     f"No item has the feature `out:x'\n  in `{SAFE_NAME}`"),
+        f"No item has the feature `out:x'\n  in `{SAFE_NAME}`"),
     "data": (DataError(path="dev-0"), ""),
     "missing": (MissingFileError(what="No file with the test results", path=BAD_NAME),
-     f"No file with the test results: `{SAFE_NAME}`"),
+        f"No file with the test results: `{SAFE_NAME}`"),
     "unreadable": (UnreadableFileError(path=BAD_NAME, reason="Permission\x1b denied"),
-     f"Cannot read `{SAFE_NAME}`: Permission\\x1b denied"),
+        f"Cannot read `{SAFE_NAME}`: Permission\\x1b denied"),
     "in another encoding": (UnsupportedEncodingError(path="o", reason="it is UTF-16"),
-     "Line 1: Unexpected data in `o`: it is UTF-16"),
+        "Line 1: Unexpected data in `o`: it is UTF-16"),
     "corrupt": (CorruptFileError(path=BAD_NAME, compression="gzip", reason="it ends before its end mark"),
-     f"Corrupt gzip file `{SAFE_NAME}`: it ends before its end mark\n"
-     "  write it again, or upload it again: a part of it may be missing"),
+        f"Corrupt gzip file `{SAFE_NAME}`: it ends before its end mark\n"
+        "  write it again, or upload it again: a part of it may be missing"),
     "too large a line": (TooLargeError(path=BAD_NAME, max_bytes=5, what="line"),
-     f"Too large: `{SAFE_NAME}` has a line of more than 5 bytes"),
+        f"Too large: `{SAFE_NAME}` has a line of more than 5 bytes"),
     "a model": (ModelError(path=BAD_NAME, message="the text is empty"), f"the text is empty\n  in `{SAFE_NAME}`"),
-    "ambiguous": (
-     AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz"), newest=BAD_NAME + ".gz"),
-     f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n"
-     f"  remove all but one; `{SAFE_NAME}.gz` is the newest"),
+    "ambiguous": (AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz"),
+        newest=BAD_NAME + ".gz"),
+        f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n"
+        f"  remove all but one; `{SAFE_NAME}.gz` is the newest"),
     "a cluster": (ClusterError(address=BAD_NAME, reason="it went away"),
-     f"The cluster at `{SAFE_NAME}`: it went away"),
+        f"The cluster at `{SAFE_NAME}`: it went away"),
     "config": (ConfigError(path=BAD_NAME, message="Invalid option `--metrics'\n  did you mean --metric?"),
-     f"Invalid option `--metrics'\n  did you mean --metric?\n  in `{SAFE_NAME}`"),
+        f"Invalid option `--metrics'\n  did you mean --metric?\n  in `{SAFE_NAME}`"),
     "files that are there": (ExistingFileError(path="a", others=(BAD_NAME, "b")),
-     f"File already there: `a`\n  and `{SAFE_NAME}`, `b`"),
+        f"File already there: `a`\n  and `{SAFE_NAME}`, `b`"),
     "empty": (EmptyFileError(what="output", path=BAD_NAME), f"The output file is empty: `{SAFE_NAME}`"),
     "too few lines": (LineCountError(what="output", path=BAD_NAME, lines=2, expected_path="e\n", expected_lines=3),
-     f"Too few lines in the output file: `{SAFE_NAME}` has 2, `e\\n` has 3"),
+        f"Too few lines in the output file: `{SAFE_NAME}` has 2, `e\\n` has 3"),
     "malformed line without a path": (MalformedLineError(role="expected", **MALFORMED), OF_LINE.format("")),
     "malformed line, prepared": (MalformedLineError(path="out.tsv", prepared_by="ls<\x1b><b>", **MALFORMED),
-     OF_LINE.format("`out.tsv`, ") + "\n  (the line is shown as the flags `ls<\\x1b><b>` left it)"),
+        OF_LINE.format("`out.tsv`, ") + "\n  (the line is shown as the flags `ls<\\x1b><b>` left it)"),
     "malformed line, for two of three metrics": (
      MalformedLineError(path="out.tsv", metrics=("RMSE", "MSE:N<\x1b>"), **MALFORMED),
      OF_LINE.format("`out.tsv`, ") + "\n  RMSE and MSE:N<\\x1b> cannot read the line"),
@@ -201,11 +193,7 @@ def test_every_class_has_its_sentence_here_and_those_to_catch_are_public():
     assert public == {GevalError, UsageError, DataError, MalformedLineError}
 
 
-# Arguments, which each caller knows by another name
-
-
 def named_arguments():
-    """The arguments that errors name, anywhere in the code."""
     for path in Path(geval_py.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "arguments":
@@ -235,11 +223,8 @@ SAID = {
         "no metric given, use --metric option\n  for example -m PerplexityHashed; or run geval in the folder of the challenge's config.txt, or name it with --challenge",
     ),
     "of a scheme": (SchemeError("use", scheme="x", arguments=("output",)), "use output=…", "use -o"),
-    "in a hint": (
-        MissingFileError(what="No file", path="x", hint="choose one with", arguments=("test",)),
-        "No file: `x`\n  choose one with test=…",
-        "No file: `x`\n  choose one with -t",
-    ),
+    "in a hint": (MissingFileError(what="No file", path="x", hint="choose one with", arguments=("test",)),
+        "No file: `x`\n  choose one with test=…", "No file: `x`\n  choose one with -t"),
 }  # fmt: skip
 
 

@@ -36,37 +36,23 @@ BIGRAM, UNIGRAM = "out-model=bigram.tsv", "out-model=unigram.tsv"
 CAPTION = "--format latex --caption 50%_of_{ --label tab:a_b"
 IN_EACH_FORMAT = ("score", "compare", "board")  # tests/tables/test_table.py has what a format does with a table
 WITH_FORMATS = {
-    "score": GAZETTE,
-    "score-intervals": f"{GAZETTE} -B 200",
-    "lines": f"{GAZETTE} -o {BIGRAM} -l -s",
-    "features": f"{GAZETTE} -o {BIGRAM} -w",
-    "difference": f"{GAZETTE} -o {BIGRAM} -d {UNIGRAM} -s",
+    "score": GAZETTE, "score-intervals": f"{GAZETTE} -B 200", "lines": f"{GAZETTE} -o {BIGRAM} -l -s",
+    "features": f"{GAZETTE} -o {BIGRAM} -w", "difference": f"{GAZETTE} -o {BIGRAM} -d {UNIGRAM} -s",
     "worsening": f"{GAZETTE} -o {BIGRAM} --most-worsening-features {UNIGRAM}",
     "compare": f"compare {GAZETTE} --samples 500",
     "compare-documents": f"compare {GAZETTE} --documents FileId --samples 500",
-    "calibration": f"calibration {GAZETTE} -o {BIGRAM}",
-    "luck": f"luck {GAZETTE}",
-    "tune": f"tune {GAZETTE} -o {BIGRAM}",
-    "mix": f"mix {GAZETTE}",
+    "calibration": f"calibration {GAZETTE} -o {BIGRAM}", "luck": f"luck {GAZETTE}",
+    "tune": f"tune {GAZETTE} -o {BIGRAM}", "mix": f"mix {GAZETTE}",
     "check": f"check gazette/dev-0/{BIGRAM} --challenge gazette -t dev-0",
-    "check-bad": "check bad --challenge gazette",
-    "rules": "check --rules",
-    "digits": "--challenge digits",
-    "colours": "--challenge colours",
-    "digits-compare": "compare --challenge digits --samples 500",
-    "leaks": "challenge leaks gazette",
-    "board": "board show board",
-    "board-status": "board status board",
+    "check-bad": "check bad --challenge gazette", "rules": "check --rules", "digits": "--challenge digits",
+    "colours": "--challenge colours", "digits-compare": "compare --challenge digits --samples 500",
+    "leaks": "challenge leaks gazette", "board": "board show board", "board-status": "board status board",
     "board-rescore": "board rescore board --dry-run",
-}
+}  # fmt: skip
 ONCE = {
-    "help": "--help",
-    "no-such-command": "no-such-command",
-    "no-such-option": "--no-such-option",
-    "list-metrics": "--list-metrics",
-    "missing-output": f"{GAZETTE} -o out-missing.tsv",
-    "missing-challenge": "--challenge nowhere",
-    "reverse": f"{GAZETTE} -o {BIGRAM} -l -r",
+    "help": "--help", "no-such-command": "no-such-command", "no-such-option": "--no-such-option",
+    "list-metrics": "--list-metrics", "missing-output": f"{GAZETTE} -o out-missing.tsv",
+    "missing-challenge": "--challenge nowhere", "reverse": f"{GAZETTE} -o {BIGRAM} -l -r",
     "filter": f"{GAZETTE} -o {BIGRAM} -l --filter exp:the",
     "oracle": f"{GAZETTE} -o {BIGRAM} --oracle-item-based --alt-out-file {UNIGRAM}",
     "by-score": f"{GAZETTE} --by-score",
@@ -74,13 +60,11 @@ ONCE = {
     "several": "--challenge digits --challenge colours",
     "check-github": "check bad --challenge gazette --format github",
     "check-diff": "check bad/dev-0/out.tsv --challenge gazette -t dev-0 --diff --rest-mass 0.01",
-    "explain": "check --explain E101",
-    "validate-challenge": "--validate --expected-directory gazette",
+    "explain": "check --explain E101", "validate-challenge": "--validate --expected-directory gazette",
     "report": f"report {GAZETTE} -o {BIGRAM} -o {UNIGRAM} --html report.html",
     "compare-caption": f"compare {GAZETTE} --samples 500 --baseline unigram --name bigram=Ours_2 {CAPTION}",
     "features-caption": f"{GAZETTE} -o {BIGRAM} -w --top 2 {CAPTION}",
-    "lm-perplexity": "lm perplexity words.arpa text.txt",
-    "baseline": f"baseline ngram-both {MADE}",
+    "lm-perplexity": "lm perplexity words.arpa text.txt", "baseline": f"baseline ngram-both {MADE}",
     "predict": f"predict --model arpa:words.arpa {MADE} -o out-predicted.tsv --limit 5",
     "convert": f"convert gazette/dev-0/{BIGRAM} copy.tsv",
     "bad-scored": "--challenge gazette -t dev-0 -o bad/dev-0/out.tsv",
@@ -161,16 +145,13 @@ def test_frozen(name, folder, geval, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        "compare",
-        *(
-            pytest.param(name, marks=pytest.mark.long)
-            for name in ("compare-documents", "calibration", "features", "luck", "tune", "mix")
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "compare",
+    *(
+        pytest.param(name, marks=pytest.mark.long)
+        for name in ("compare-documents", "calibration", "features", "luck", "tune", "mix")
+    ),
+])  # fmt: skip
 def test_another_processor_gives_the_same_digits(name, folder, monkeypatch):
     """The library of linear algebra adds in another order there."""
     monkeypatch.chdir(folder)
@@ -183,13 +164,9 @@ def test_another_processor_gives_the_same_digits(name, folder, monkeypatch):
 
 
 GUESSES = (
-    {"the": 0.6, "a": 0.2, "": 0.2},
-    {"of": 0.7, "with": 0.1, "": 0.2},
-    {"and": 0.5, "he": 0.2, "": 0.3},
-    {"a": 0.5, "the": 0.3, "": 0.2},
-    {"New": 0.4, "old": 0.2, "": 0.4},
-    {"the": 0.6, "his": 0.2, "": 0.2},
-)
+    {"the": 0.6, "a": 0.2, "": 0.2}, {"of": 0.7, "with": 0.1, "": 0.2}, {"and": 0.5, "he": 0.2, "": 0.3},
+    {"a": 0.5, "the": 0.3, "": 0.2}, {"New": 0.4, "old": 0.2, "": 0.4}, {"the": 0.6, "his": 0.2, "": 0.2},
+)  # fmt: skip
 MODULES = (csv, gzip, json, math, os, zipfile)
 SCORE, CHECK = "-t dev-0", "check . -t dev-0 --max-problems 1"
 

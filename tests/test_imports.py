@@ -27,8 +27,7 @@ def imported_by(words, folder):
 
 @pytest.mark.parametrize("words", [
     *(pytest.param(words, marks=pytest.mark.long) for words in ("--help", "--version", FILES)),
-    "-t dev-0",
-    "check",
+    "-t dev-0", "check",
 ])  # fmt: skip
 def test_imports_nothing_heavy(words, tmp_path):
     (tmp_path / "config.txt").write_text("--metric LogLossHashed --metric PerplexityHashed --precision 4\n")
@@ -62,10 +61,8 @@ def test_showing_a_leaderboard_imports_nothing_that_only_changes_need(tmp_path):
 LIBRARIES = {"numpy", "pandas", "rapidfuzz", "sacrebleu", "scipy"}
 NEEDED = {
     **dict.fromkeys(["BLEU", "GLEU", "RMSE", "MAP", "BIO-F1", "MultiLabel-F1", "F1"], frozenset()),
-    "WER": {"rapidfuzz"},
-    "Macro-F1": {"numpy"},
-    "Spearman": {"numpy"},
-}
+    "WER": {"rapidfuzz"}, "Macro-F1": {"numpy"}, "Spearman": {"numpy"},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

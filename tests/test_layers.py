@@ -16,28 +16,15 @@ import pytest
 from fork_server import MIGRATIONS, NOT_IMPORTED
 
 LAYERS = (  # layers in one tuple do not import each other
-    ("version", "text", "values"),
-    ("errors",),
-    ("tables",),
-    ("reading",),
-    ("scoring",),
-    ("explaining", "checking"),
-    ("evaluation",),
-    ("reports", "modelling", "integrations"),
-    ("authoring", "board"),
-    ("cli",),
-    ("__main__",),
-)
+    ("version", "text", "values"), ("errors",), ("tables",), ("reading",), ("scoring",), ("explaining", "checking"),
+    ("evaluation",), ("reports", "modelling", "integrations"), ("authoring", "board"), ("cli",), ("__main__",),
+)  # fmt: skip
 # Results have methods that explain and draw them, which import that inside of them and for types. The notes on scores
 # ask the checker whether lines are in their places. What a board takes, the checker takes by the board's own code.
 UPWARDS = {
-    ("checking.targets", "board"),
-    ("scoring.evaluate", "checking"),
-    ("scoring.scores", "explaining"),
-    ("scoring.scores", "reports"),
-    ("explaining.comparison", "reports"),
-    ("explaining.calibration", "reports"),
-}
+    ("checking.targets", "board"), ("scoring.evaluate", "checking"), ("scoring.scores", "explaining"),
+    ("scoring.scores", "reports"), ("explaining.comparison", "reports"), ("explaining.calibration", "reports"),
+}  # fmt: skip
 PACKAGE = Path(__file__).parent.parent / "geval_py"
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path

@@ -31,7 +31,6 @@ def test_workflows_parse(path):
 
 
 def texts(*patterns):
-    """The texts of the files that match."""
     return [path.read_text(encoding="utf-8") for pattern in patterns for path in sorted(ROOT.glob(pattern))]
 
 
@@ -139,9 +138,6 @@ def test_the_command_for_a_missing_extra_names_its_packages(extra):
     pip, install, *packages = shlex.split(installs(extra))
     assert (pip, install) == ("pip", "install")
     assert sorted(map(Requirement, packages), key=str) == sorted(map(Requirement, EXTRAS[extra]), key=str)
-
-
-# A release: the container, the distributions
 
 
 def test_the_container_has_what_the_build_needs():

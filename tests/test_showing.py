@@ -1,7 +1,6 @@
 """Values show themselves: short at the prompt, as tables in notebooks, with strangers' text escaped."""
 
 import html
-import json
 import os
 import re
 import shutil
@@ -57,13 +56,10 @@ def test_tables_are_tables_at_the_prompt_and_in_notebooks(outputs):
     assert bigram.calibration()._repr_html_().count("<table") >= 1
 
 
-@pytest.mark.parametrize(
-    ("values", "wanted"),
-    [
-        (["1", "10", None], [1, 10, None]), (["1e-3", ".5"], [0.001, 0.5]), (["1_000", "2"], ["1_000", "2"]),
-        (["nan", "1"], ["nan", "1"]), (["1e999", "1"], ["1e999", "1"]), (["٣", "1"], ["٣", "1"]), ([""], [""]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "wanted"), [
+    (["1", "10", None], [1, 10, None]), (["1e-3", ".5"], [0.001, 0.5]), (["1_000", "2"], ["1_000", "2"]),
+    (["nan", "1"], ["nan", "1"]), (["1e999", "1"], ["1e999", "1"]), (["٣", "1"], ["٣", "1"]), ([""], [""]),
+])  # fmt: skip
 def test_what_is_a_number_in_a_name(values, wanted):
     split = SimpleNamespace(directory="challenge")
     outputs = [SimpleNamespace(name="out.tsv", parameters={} if value is None else {"k": value}) for value in values]
@@ -161,21 +157,9 @@ def test_text_of_strangers_does_no_harm(tmp_path):
 
 
 @pytest.mark.long
-def test_the_notebook_runs(monkeypatch):
-    """Without Jupyter: its cells, one after the other."""
-    monkeypatch.chdir(NOTEBOOK.parent)
-    names = {}
-    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] == "code":
-            *body, last = "".join(cell["source"]).split("\n")
-            exec("\n".join(body), names)
-            value = eval(last, names)
-            assert hasattr(value, "_repr_html_") or len(repr(value)) < 200
-            assert (cell["outputs"], cell["execution_count"]) == ([], None)
-
-
-@pytest.mark.long
-def test_the_notebook_runs_in_jupyter(tmp_path):
+def test_the_notebook_runs_in_jupyter_and_is_kept_without_outputs(tmp_path):
+    source = NOTEBOOK.read_text(encoding="utf-8")
+    assert source.count('"outputs": []') == source.count('"cell_type": "code"') > 0
     command = [sys.executable, "-m", "nbconvert", "--execute", "--to", "html", "--output-dir", tmp_path, NOTEBOOK]
     environment = os.environ | {"JUPYTER_PLATFORM_DIRS": "1", "HOME": str(tmp_path)}
     subprocess.run(command, check=True, capture_output=True, env=environment)

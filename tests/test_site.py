@@ -40,7 +40,6 @@ def read(path):
 
 @pytest.fixture(scope="module")
 def staged(tmp_path_factory):
-    """The pages as Sphinx gets them."""
     folder = tmp_path_factory.mktemp("pages")
     stage(folder)
     return folder
@@ -109,13 +108,12 @@ def run_build(folder, output):
 
 
 BROKEN = {
-    "[there](other.md)": "'other.md'",
-    "[there](index.md#nowhere)": "'nowhere'",
+    "[there](other.md)": "'other.md'", "[there](index.md#nowhere)": "'nowhere'",
     "## Two\n\n#### Four": "Non-consecutive header level",
     "```{eval-rst}\n.. autofunction:: geval_py.evil\n```": "failed to import 'evil'",
     "```{eval-rst}\n:class:`geval_py.Evil`\n```": "geval_py.Evil",
     "```{eval-rst}\n:func:`evaluates`\n```": "evaluates",
-}
+}  # fmt: skip
 
 
 @pytest.mark.long
@@ -132,7 +130,6 @@ def test_what_is_broken_fails_the_build(tmp_path):
 
 @pytest.fixture(scope="module")
 def site(staged, tmp_path_factory):
-    """The folder of the site, built without a warning."""
     output = tmp_path_factory.mktemp("site")
     assert run_build(staged, output) == (0, "")
     return output

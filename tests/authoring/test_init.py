@@ -45,11 +45,8 @@ def test_the_files_of_a_new_challenge(challenge):
 
 @pytest.mark.parametrize(("metric", "in_header", "out_header"), [
     ("LikelihoodHashed", "LeftContext\tRightContext\n", "GuessedWord\n"),
-    ("Likelihood", "Text\n", "Probability\n"),
-    ("MacroAvg/Likelihood", "Text\n", "Probability\n"),
-    ("Haversine", "Place\n", "Longitude\tLatitude\n"),
-    ("CER", "Text\n", "CorrectedText\n"),
-    ("MAP", "Word\n", None),
+    ("Likelihood", "Text\n", "Probability\n"), ("MacroAvg/Likelihood", "Text\n", "Probability\n"),
+    ("Haversine", "Place\n", "Longitude\tLatitude\n"), ("CER", "Text\n", "CorrectedText\n"), ("MAP", "Word\n", None),
     ("Probabilistic-Soft2D-F0.5", "File\n", "Pictures\n"),
     ("CustomMetric1", "Abbreviation\tSentence\n", "Expansion\tBaseForm\n"),
     ("NDCG@3", "Word\n", None),
@@ -119,10 +116,8 @@ def test_readme(challenge):
 
 OF_WORD_GAPS = {
     *(name for name, of in METRICS.items() if of.is_of_words or (of.has_entries and of.answers == "one")),
-    "LikelihoodHashed20",
-    "Hit@5",
-}
-
+    "LikelihoodHashed20", "Hit@5",
+}  # fmt: skip
 
 OF_OTHER_TASKS = [
     "F0.5", "Improvement@-1", "NDCG@3", "MacroAvg/F2", "Smart/Fuzzy/Accuracy", "Mean/Lower/MultiLabel-F2",

@@ -118,7 +118,6 @@ def git(folder, *words):
 
 
 def commit(folder):
-    """Commit all files, in a new repository if there is none."""
     for words in ("init -q .", "add -A", "commit -qm message"):
         git(folder, *words.split())
 

@@ -8,12 +8,8 @@ from geval_py.authoring.leaks import find_leaks
 TEST_ITEMS, TRAIN_ITEMS, PLANTED = 10_000, 100_000, 1000
 NOISE = 0.006  # the rates were measured on some 500 items: what none of 500 shows may be 3 in 500
 KINDS = {  # the share that W406 finds: more than a tenth of the runs of 8 words
-    "fresh": 0.0,
-    "2 % changed": 1.0,
-    "5 % changed": 1.0,
-    "10 % changed": 0.997,
-    "half a window": 1.0,
-}
+    "fresh": 0.0, "2 % changed": 1.0, "5 % changed": 1.0, "10 % changed": 0.997, "half a window": 1.0,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

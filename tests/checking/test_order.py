@@ -15,8 +15,7 @@ WORDS = [RANDOM.choice(["mule", "Ferry", "salt", "orchard", "copper", "lantern"]
 RIGHT = [f"{word if RANDOM.random() < 0.5 else RANDOM.choice(WORDS)}:0.5 :0.5" for word in WORDS]
 SHIFTED = "the lines are shifted by {}: line {} fits the answer of line {}"
 FAULTS = {
-    "right": (RIGHT, ""),
-    "one guess": (["the:0.1 :0.9"] * LINES, ""),
+    "right": (RIGHT, ""), "one guess": (["the:0.1 :0.9"] * LINES, ""),
     "frequencies with noise": ([f"{WORDS[0]}:0.01 mule:0.0{n} :0.9" for n in range(1, 1 + LINES)], ""),
     "beyond the sample": ([*RIGHT[:200], *RIGHT[:199:-1]], ""),
     "the first line is missing": ([*RIGHT[1:], RIGHT[-1]], SHIFTED.format(1, 1, 2)),

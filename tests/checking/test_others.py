@@ -55,19 +55,18 @@ FOUND = [  # metric, output, answers, the places of each rule
     ("LogLossHashed", "0.9\n", "1\n", {"E115": [(1, 1, "0.9")]}),
     ("MultiLabel-F1", "\n\nrain\n", "\nrain\nrain\n", {"W217": [(2, 1, "")]}),
     ("MultiLabel-F1:l", "\n", "\n", {"W217": [(1, 1, "")]}),
-    ("MultiLabel-LogLoss", "a:0.5 b:1.0\na:0.9 b:0.1\n", "a\nb\n", {}),
-    ("RMSE", "0\n1\n", "1\n0\n", {}),
+    ("MultiLabel-LogLoss", "a:0.5 b:1.0\na:0.9 b:0.1\n", "a\nb\n", {}), ("RMSE", "0\n1\n", "1\n0\n", {}),
     ("Accuracy", "0\n1\n", "1\n0\n", {}),
     ("RMSE --in-header no.tsv", "1\nx\n", "1\n2\n", {"E117": [(2, 1, "x")]}),
     ("BLEU", "a b\n\n \nc\n", "", {"W217": [(2, 1, ""), (3, 1, "")]}),
-    ("WER", b"\xef\xbb\xbfa\r\nb\xff\n", "",
-     {"W210": [(1, 2, "\r")], "W211": [(1, 1, "\ufeff")], "W212": [(2, 2, "\ufffd")]}),
-    ("WER", "a\n".encode("utf-16"), "", {"E106": [(1, 1, "")]}),
-    ("RMSE:s<,><.>", "2,5\n1\n", "2\n1\n", {}),
+    ("WER", b"\xef\xbb\xbfa\r\nb\xff\n", "", {"W210": [(1, 2, "\r")], "W211": [(1, 1, "\ufeff")], "W212": [(2, 2,
+        "\ufffd")]}),
+    ("WER", "a\n".encode("utf-16"), "", {"E106": [(1, 1, "")]}), ("RMSE:s<,><.>", "2,5\n1\n", "2\n1\n", {}),
     ("RMSE:s<,><.>", "2,5,\n1\n", "2\n1\n", {"E117": [(1, 1, "2.5.")]}),
     ("Hit@3", *CASES, {"W302": [(line, 1, "oslo") for line in (1, 2, 3)]}),
     ("ChoiceLogLoss", *CASES, {"W302": [(line, 1, "oslo") for line in (1, 2, 3)]}),
-    ("Nonsense", b"a b\r\nc\xff\n", "x\n", {"E104": [(2, 1, "")], "W210": [(1, 4, "\r")], "W212": [(2, 2, "\ufffd")]}),
+    ("Nonsense", b"a b\r\nc\xff\n", "x\n", {"E104": [(2, 1, "")], "W210": [(1, 4, "\r")], "W212": [(2, 2,
+        "\ufffd")]}),
 ]  # fmt: skip
 
 
@@ -84,19 +83,16 @@ NOT_IN_FORMAT = {
     "Spearman": ("1\n2 3\n", (2, 1, "2 3")),
     "F1": ("0.5\n-1\n", (2, 1, "-1", "0, 1 or a probability of 1 is expected, from 0 to 1")),
     "Haversine": ("1.5\t2\n1.5\tx\n", (2, 5, "x")),
-    "BIO-F1": ("O B-a I-a\nO I-a\n",
-     (2, 3, "I-a", "`I-a` goes on with no entity of this label; one begins with `B-`")),
-    "BIO-Weighted-F1": ("O B-a I-a\nO I-a\n", (2, 3, "I-a")),
-    "Soft-F1": ("a:1-4\na:1 b\n", (2, 5, "b")),
-    "Probabilistic-Soft-F1": ("a:1-4\na:1 b:x\n", (2, 5, "b:x")),
-    "FLC-F2": ("a:1-4:0.5\na:1,\n", (2, 1, "a:1,")),
-    "SegmentAccuracy": ("a:1\na:1-4 b:4\n",
-     (2, 7, "b:4", "position 4 is in two segments, the other one in column 1")),
+    "BIO-F1": ("O B-a I-a\nO I-a\n", (2, 3, "I-a",
+        "`I-a` goes on with no entity of this label; one begins with `B-`")),
+    "BIO-Weighted-F1": ("O B-a I-a\nO I-a\n", (2, 3, "I-a")), "Soft-F1": ("a:1-4\na:1 b\n", (2, 5, "b")),
+    "Probabilistic-Soft-F1": ("a:1-4\na:1 b:x\n", (2, 5, "b:x")), "FLC-F2": ("a:1-4:0.5\na:1,\n", (2, 1, "a:1,")),
+    "SegmentAccuracy": ("a:1\na:1-4 b:4\n", (2, 7, "b:4",
+        "position 4 is in two segments, the other one in column 1")),
     "Soft2D-F1": ("a:1/1,2,3,4\na:1,2,3,4 4,3,2,1\n", (2, 11, "4,3,2,1")),
     "Probabilistic-Soft2D-F1": ("1,2,3,4:0.5\n1,2,3,4:1.5\n", (2, 9, "1.5", "`1.5` is not from 0 to 1")),
     "ClippEU": ("1/1,2,3,4\n1,2,3,4 1,2,3,4/5\n", (2, 9, "1,2,3,4/5")),
-    "MAE-Against-Interval": ("1.5\n1,2\n", (2, 1, "1,2")),
-    "Improvement@0.5": ("1\nhigh\n", (2, 1, "high")),
+    "MAE-Against-Interval": ("1.5\n1,2\n", (2, 1, "1,2")), "Improvement@0.5": ("1\nhigh\n", (2, 1, "high")),
     "CustomMetric1": ("a\tb\na\n", (2, 1, "a")),
 }  # fmt: skip
 
@@ -121,7 +117,6 @@ def test_classes_under_a_metric_on_exact_words(submission, metric, answers):
 
 
 WORD_GAPS, ANY_TEXT = "the rules of word gaps apply", "only the rules of any text apply"
-
 
 OTHERWISE = "for another task, add --metric NAME or --challenge DIR"
 UNKNOWN = "Unknown or broken metric definition:"
@@ -192,11 +187,8 @@ def test_the_rules_of_word_gaps_hold_for_other_scores_of_words(submission, metri
         submission(metric, "a:0.5 :0.5\na:0,5 :0.5\na:0.5 b:0.25 c:-1e-9 :0.25\na:0.50 a:0.50 :0.10\n", expected)
     )
     assert {code: [place[:3] for place in places] for code, places in found.items()} == {
-        "E114": [(2, 3, "0,5")],
-        "W201": [(3, 16, "c:-1e-9")],
-        "W202": [(4, 1, "")],
-        "W206": [(4, 8, "a:0.50")],
-    }
+        "E114": [(2, 3, "0,5")], "W201": [(3, 16, "c:-1e-9")], "W202": [(4, 1, "")], "W206": [(4, 8, "a:0.50")],
+    }  # fmt: skip
     assert problems(submission(metric, "a:0.5 :0.5\n" * 4, expected)) == {}
 
 
@@ -210,13 +202,9 @@ def test_a_vector_has_no_words(submission, metric):
 
 
 @pytest.mark.parametrize(("metric", "codes"), [
-    ("LogLossHashed", {"W204", "W214", "W301"}),
-    ("Hit@3 --metric LogLossHashed", {"W204", "W214", "W301"}),
-    ("Hit@3 --metric MRR", set()),
-    ("ChoiceAccuracy", set()),
-    ("ChoiceLogLoss", {"W301"}),
-    ("KullbackLeiblerHashed", {"W204", "W214"}),
-    ("RankCorrelation", set()),
+    ("LogLossHashed", {"W204", "W214", "W301"}), ("Hit@3 --metric LogLossHashed", {"W204", "W214", "W301"}),
+    ("Hit@3 --metric MRR", set()), ("ChoiceAccuracy", set()), ("ChoiceLogLoss", {"W301"}),
+    ("KullbackLeiblerHashed", {"W204", "W214"}), ("RankCorrelation", set()),
 ])  # fmt: skip
 def test_the_rest_is_asked_for_where_a_loss_needs_it(submission, metric, codes):
     assert set(problems(submission(metric, "b:1\n:1\n", "a\na\n"))) == codes

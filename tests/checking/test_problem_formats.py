@@ -48,11 +48,8 @@ def test_a_line_is_cut_around_the_caret():
 
 
 @pytest.mark.parametrize(("lines", "count", "said"), [
-    ((9,), 1, None),
-    ((9,), 2, "also on 1 more line"),
-    ((9, 12), 2, "also on line 12"),
-    ((9, 12), 3, "also on line 12, 1 more line"),
-    ((9, 12, 2345), 3, "also on line 12, line 2345"),
+    ((9,), 1, None), ((9,), 2, "also on 1 more line"), ((9, 12), 2, "also on line 12"),
+    ((9, 12), 3, "also on line 12, 1 more line"), ((9, 12, 2345), 3, "also on line 12, line 2345"),
     ((9, 12, 12, 2345), 1003, "also on line 12, line 2345, 1,000 more lines"),
 ])  # fmt: skip
 def test_the_first_line_is_shown_and_then_numbers(lines, count, said):
@@ -62,17 +59,13 @@ def test_the_first_line_is_shown_and_then_numbers(lines, count, said):
     assert shown[6:-4] == ([f"    {said}"] if said else [])
 
 
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [(0.0, "0 %"), (1e-9, "<0.1 %"), (0.0004, "<0.1 %"), (0.001, "0.1 %"), (0.5, "50 %"), (0.996, "99 %"),
-     (0.99996, "99 %"), (1.0, "100 %")],
-)  # fmt: skip
+@pytest.mark.parametrize(("share", "text"), [
+    (0.0, "0 %"), (1e-9, "<0.1 %"), (0.0004, "<0.1 %"), (0.001, "0.1 %"), (0.5, "50 %"), (0.996, "99 %"),
+    (0.99996, "99 %"), (1.0, "100 %"),
+])  # fmt: skip
 def test_a_share_is_rounded_neither_to_none_nor_to_all(share, text):
     found = problem("E114", place(1, 1, "m"), count=5, share=share)
     assert f"error): 5 lines, {text}\n" in render(report(found), "text")
-
-
-# The documentation
 
 
 # GitLab: the fields of https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
@@ -121,21 +114,13 @@ PLACES = st.builds(
     Place, line=st.integers(0, 99), column=st.integers(0, 99), token=HOSTILE, message=HOSTILE, text=HOSTILE
 )
 PROBLEMS = st.builds(
-    Problem,
-    rule=st.sampled_from(RULES),
-    path=HOSTILE,
-    count=st.integers(1, 10**9),
-    share=st.floats(0, 1),
-    summary=HOSTILE,
-    places=st.lists(PLACES, min_size=1, max_size=3).map(tuple),
-)
+    Problem, rule=st.sampled_from(RULES), path=HOSTILE, count=st.integers(1, 10**9), share=st.floats(0, 1),
+    summary=HOSTILE, places=st.lists(PLACES, min_size=1, max_size=3).map(tuple),
+)  # fmt: skip
 REPORTS = st.builds(
-    Report,
-    version=st.just("0.1.0"),
-    files=st.lists(HOSTILE, max_size=2).map(tuple),
-    problems=st.lists(PROBLEMS, max_size=3).map(tuple),
-    strict=st.booleans(),
-)
+    Report, version=st.just("0.1.0"), files=st.lists(HOSTILE, max_size=2).map(tuple),
+    problems=st.lists(PROBLEMS, max_size=3).map(tuple), strict=st.booleans(),
+)  # fmt: skip
 INJECTION = "\n::error::x ##[error]x\r::warning::y\x1b[2J\u202e\udc80]]>"
 INJECTED = report(
     problem("E114", place(1, 1, INJECTION, INJECTION, INJECTION), path=INJECTION, summary=INJECTION),

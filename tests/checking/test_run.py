@@ -79,9 +79,7 @@ def test_progress_of_each_output(submission):
 
 
 @pytest.mark.parametrize(("select", "ignore", "chosen"), [
-    ([], [], UNREADABLE),
-    (["w214"], [], UNREADABLE | {"W214"}),
-    (["no-guess"], ["E106", "W214"], UNREADABLE),
+    ([], [], UNREADABLE), (["w214"], [], UNREADABLE | {"W214"}), (["no-guess"], ["E106", "W214"], UNREADABLE),
     (["W3"], [], UNREADABLE | {"W301", "W302", "W303", "W304", "W305", "W306"}),
     (["w30"], ["w302"], UNREADABLE | {"W301", "W303", "W304", "W305", "W306"}),
     (None, ["W"], {rule.code for rule in RULES if rule.severity == "error"}),

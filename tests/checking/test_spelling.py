@@ -85,11 +85,9 @@ def test_an_output_that_is_right_has_no_problem(submission, capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize(
-    "blame",
-    [lambda word: f"{word} ", lambda word: f" {word}", lambda word: f"17\t{word}"],
-    ids=["a space behind", "a space before", "an index column"],
-)
+@pytest.mark.parametrize("blame", [
+    lambda word: f"{word} ", lambda word: f" {word}", lambda word: f"17\t{word}",
+], ids=["a space behind", "a space before", "an index column"])  # fmt: skip
 def test_the_answers_are_blamed(blame, submission):
     submission(blame=blame)
     (problem,) = misspellings()

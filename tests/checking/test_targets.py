@@ -59,13 +59,11 @@ NO_FOLDER = "it cannot be read: No such file or directory"
 NO_CHALLENGE = {
     "a typo": ("rael", f"{NO_FOLDER}\n  did you mean `real`?"),
     "a typo elsewhere": ("../{name}/rael/", NO_FOLDER + "\n  did you mean `../{name}/real`?"),
-    "nothing like it": ("ZZZ", NO_FOLDER),
-    "a file": ("pred.tsv", "it cannot be read: Not a directory"),
+    "nothing like it": ("ZZZ", NO_FOLDER), "a file": ("pred.tsv", "it cannot be read: Not a directory"),
     "an empty folder": ("empty", "it has no config.txt, and no test set such as dev-0"),
     "a test set": ("real/dev-0", "it has no config.txt, and no test set such as dev-0\n  did you mean `real`?"),
-    "a name that moves the cursor": ("\x1b[2J", NO_FOLDER),
-    "a NUL": ("a\0b", f"it cannot be read: {NULL}"),
-}
+    "a name that moves the cursor": ("\x1b[2J", NO_FOLDER), "a NUL": ("a\0b", f"it cannot be read: {NULL}"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "reason"), NO_CHALLENGE.values(), ids=NO_CHALLENGE)
@@ -88,10 +86,8 @@ def test_what_makes_a_challenge(kept, folder, geval):
 
 def test_a_test_set_that_the_challenge_has_not(folder, geval):
     assert geval("check", "pred.tsv", "--challenge", "real", "-t", "dve-0") == (
-        2,
-        "",
-        "geval: `real` has no test set `dve-0`\n  there are test-A, dev-0\n",
-    )
+        2, "", "geval: `real` has no test set `dve-0`\n  there are test-A, dev-0\n",
+    )  # fmt: skip
 
 
 COUNTED = {  # words, what is said of the number of lines
@@ -164,13 +160,11 @@ def test_answers_that_were_not_fetched_are_said(folder, geval):
     (folder / "real/dev-0/expected.tsv").unlink()
     (folder / "real/dev-0/expected.tsv").symlink_to(".git/annex/objects/x")
     assert geval("check", "real/dev-0") == (
-        0,
-        "no problems in 1 file\n",
-        "geval: note: checked without a file of the test set: Cannot read "
+        0, "no problems in 1 file\n", "geval: note: checked without a file of the test set: Cannot read "
         "`real/dev-0/expected.tsv`: its content is not here: run git annex get expected.tsv\n"
         "geval: note: the rules of word gaps apply, since `real/config.txt` is not there; "
         "for another task, add --metric NAME or --challenge DIR\n",
-    )
+    )  # fmt: skip
 
 
 WANTED = "it has no output: {}, or variants such as out-NAME.tsv; "
@@ -203,33 +197,29 @@ def test_a_test_set_without_an_output(folder, geval):
 BIGRAM = "out-model=bigram.tsv"
 NO_FILE, HOLDS = "No file with the test results:", f"`dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"
 NAMED = {  # paths, options, found
-    "a short name": (["bigram"], {"tests": ["dev-0"]},
-     [f"./dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv"]),
+    "a short name": (["bigram"], {"tests": ["dev-0"]}, [f"./dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv"]),
     "a file's name": ([BIGRAM], {"tests": ["test-A"]}, [f"./test-A/{BIGRAM} ./test-A/in.tsv"]),
     "a pattern": (["out-*.tsv"], {"tests": ["test-A"]}, [f"./test-A/{BIGRAM} ./test-A/in.tsv"]),
     "of several test sets": (["bigram"], {"tests": ["dev-0", "test-A"]},
-     [f"./dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv",
-      f"./test-A/{BIGRAM} ./test-A/in.tsv"]),
+        [f"./dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv", f"./test-A/{BIGRAM} ./test-A/in.tsv"]),
     "the test set's file before one here": (["both.tsv"], {"tests": ["dev-0"]},
-     ["./dev-0/both.tsv ./dev-0/expected.tsv ./dev-0/in.tsv"]),
+        ["./dev-0/both.tsv ./dev-0/expected.tsv ./dev-0/in.tsv"]),
     "a file here": (["guess.tsv"], {"tests": ["dev-0"]}, ["guess.tsv ./dev-0/expected.tsv ./dev-0/in.tsv"]),
-    "no test set": (["bigram"], {},
-     ["bigram: No file with the test results: `bigram`"]),
+    "no test set": (["bigram"], {}, ["bigram: No file with the test results: `bigram`"]),
     "no path": ([""], {}, [": No file with the test results: ``"]),
     "a path of nothing": (["dev-0/xyz"], {}, [f"dev-0/xyz: {NO_FILE} `dev-0/xyz`; {HOLDS}"]),
     "a folder of nothing": (["nothing/xyz"], {}, [f"nothing/xyz: {NO_FILE} `nothing/xyz`"]),
     "a misspelt path": (["dev-0/out-bigram.tsv"], {},
-     [f"dev-0/out-bigram.tsv: {NO_FILE} `dev-0/out-bigram.tsv`; did you mean {BIGRAM}? {HOLDS}"]),
-    "a pattern of paths": (["dev-0/out-mod*.tsv"], {},
-     [f"dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv"]),
+        [f"dev-0/out-bigram.tsv: {NO_FILE} `dev-0/out-bigram.tsv`; did you mean {BIGRAM}? {HOLDS}"]),
+    "a pattern of paths": (["dev-0/out-mod*.tsv"], {}, [f"dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv"]),
     "a pattern of nothing": (["dev-0/x*.tsv"], {},
-     [f"dev-0/x*.tsv: {NO_FILE} `dev-0/x*.tsv`; did you mean in.tsv? {HOLDS}"]),
+        [f"dev-0/x*.tsv: {NO_FILE} `dev-0/x*.tsv`; did you mean in.tsv? {HOLDS}"]),
     "a pattern in a folder of nothing": (["nothing/*.tsv"], {}, [f"nothing/*.tsv: {NO_FILE} `nothing/*.tsv`"]),
     "a misspelt name": (["bigrma"], {"tests": ["dev-0"]},
-     ["./dev-0/bigrma: No file with the test results: `./dev-0/bigrma`; did you mean bigram? "
-      f"`./dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"]),
+        ["./dev-0/bigrma: No file with the test results: `./dev-0/bigrma`; did you mean bigram? "
+        f"`./dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"]),
     "the test set's own folder": (["dev-0"], {"tests": ["dev-0"]},
-     [f"dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv"]),
+        [f"dev-0/{BIGRAM} ./dev-0/expected.tsv ./dev-0/in.tsv"]),
 }  # fmt: skip
 
 
@@ -259,10 +249,8 @@ MISNAMED = {
     "output.tsv": "; output.tsv is not scored; rename it to out-NAME.tsv",
     "Predictions.jsonl.gz": "; Predictions.jsonl.gz is not scored; rename it to out-NAME.jsonl.gz",
     "out.txt": "; out.txt is not scored; rename it to out-NAME.tsv",
-    "out": "; out is not scored; rename it to out-NAME.tsv",
-    "results.png": "",
-    "notes.txt": "",
-}
+    "out": "; out is not scored; rename it to out-NAME.tsv", "results.png": "", "notes.txt": "",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MISNAMED)
@@ -320,10 +308,8 @@ def test_the_metrics_of_the_command_line(folder, geval):
     assert [p.rule.code for p in check("real/dev-0", metrics="RMSE").problems] == ["E117"]
     assert [p.rule.code for p in check("real/dev-0", metrics=["BLEU"]).problems] == []
     assert geval("check", "real", "-m", "LogLoss8") == (
-        2,
-        "",
-        "geval: Unknown or broken metric definition: LogLoss8\n  did you mean LogLoss?\n",
-    )
+        2, "", "geval: Unknown or broken metric definition: LogLoss8\n  did you mean LogLoss?\n",
+    )  # fmt: skip
 
 
 AS_OTHERS = "the number of lines is that of dev-0, train: is this its output?"
@@ -331,8 +317,7 @@ AS_OTHERS = "the number of lines is that of dev-0, train: is this its output?"
 
 @pytest.mark.parametrize(("words", "status", "problems", "reason"), [
     (["-t", "test-A", "--challenge", "real"], 1, ["the output has 2 lines for 3 items; " + AS_OTHERS], None),
-    (["-t", "dev-0", "--challenge", "real"], 0, [], None),
-    (["--challenge", "single"], 0, [], None),
+    (["-t", "dev-0", "--challenge", "real"], 0, [], None), (["--challenge", "single"], 0, [], None),
     (["--challenge", "real"], 0, [], "it may belong to test-A or dev-0"),
     ([], 0, [], "it may belong to real or single"),
 ], ids=["too few", "as many", "the only test set", "several", "no challenge"])  # fmt: skip
@@ -383,25 +368,18 @@ UNREADABLE = {  # closed folder, its mode, words, status, what is said
     "a submission that is not entered": ("real", 0o444, "check real", 1, refused("real", "dev-0/")),
     "a test set named": ("real", 0o000, "check real -t dev-0", 1, refused("real", "real")),
     "a challenge": ("real", 0o000, "check pred.tsv --challenge real", 2, NO_CHALLENGE_READ),
-    "a challenge that is not entered": ("real", 0o444, "check pred.tsv --challenge real", 2, f"{NO_CHALLENGE_READ}\n"),
-    "a challenge's test set": (
-        "real/dev-0", 0o000, "check pred.tsv --challenge real", 0, "it may belong to test-A or dev-0",
-    ),
-    "a challenge's test set, named": (
-        "real/dev-0", 0o000, "check pred.tsv --challenge real -t dev-0", 0,
-        f"note: checked without a file of the test set: Cannot read `real/dev-0/in.tsv`: {DENIED}",
-    ),
-    "scoring": (
-        "real/dev-0", 0o000, "--out-directory real -t dev-0", 1, f"Cannot read `real/dev-0/expected.tsv`: {DENIED}",
-    ),
-    "scoring, a folder that cannot be listed": (
-        "real/test-A", 0o111, "--out-directory real -t test-A -o pred.tsv", 1,
-        f"geval: Cannot read `real/test-A`: {DENIED}",
-    ),
-    "scoring, a challenge that cannot be listed": (
-        "real", 0o111, "--out-directory real -t dve-0 -o pred.tsv", 1,
-        f"geval: Cannot read `{{folder}}/real`: {DENIED}",
-    ),
+    "a challenge that is not entered": ("real", 0o444, "check pred.tsv --challenge real", 2,
+        f"{NO_CHALLENGE_READ}\n"),
+    "a challenge's test set": ("real/dev-0", 0o000, "check pred.tsv --challenge real", 0,
+        "it may belong to test-A or dev-0"),
+    "a challenge's test set, named": ("real/dev-0", 0o000, "check pred.tsv --challenge real -t dev-0", 0,
+        f"note: checked without a file of the test set: Cannot read `real/dev-0/in.tsv`: {DENIED}"),
+    "scoring": ("real/dev-0", 0o000, "--out-directory real -t dev-0", 1,
+        f"Cannot read `real/dev-0/expected.tsv`: {DENIED}"),
+    "scoring, a folder that cannot be listed": ("real/test-A", 0o111, "--out-directory real -t test-A -o pred.tsv", 1,
+        f"geval: Cannot read `real/test-A`: {DENIED}"),
+    "scoring, a challenge that cannot be listed": ("real", 0o111, "--out-directory real -t dve-0 -o pred.tsv", 1,
+        f"geval: Cannot read `{{folder}}/real`: {DENIED}"),
 }  # fmt: skip
 
 

@@ -21,7 +21,6 @@ def here(tmp_path, monkeypatch):
 
 
 def texts(here, count=60, words=120):
-    """A folder of texts of different words."""
     (here / "texts").mkdir()
     for n in range(count):
         (here / f"texts/{n}.txt").write_text(" ".join(f"w{n}x{k}" for k in range(words)))

@@ -34,22 +34,19 @@ def test_luck_of_several_outputs_of_which_one_is_at_fault(geval, challenge):
     assert [row.split()[0] for row in out.splitlines()[1:2]] == ["out"]
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "message"),
-    [
-        pytest.param(["calibration", "-t", "dev-0", "-m", "Accuracy"], 2,
-                     "this needs a metric on hashed words, such as PerplexityHashed, not Accuracy", id="exact"),
-        pytest.param(["calibration", "-t", "dev-0", "-o", "dev-0/out.tsv", "-o", "dev-0/expected.tsv"], 2,
-                     "there are several outputs (out.tsv, expected.tsv): choose one with -o", id="several"),
-        pytest.param(["luck", "-t", "dev-0", "--seeds", "1001"], 2,
-                     "the number of seeds is from 2 to 1000, not 1001", id="seeds"),
-        pytest.param(["calibration", "-t", "dev-0", "-e", "train/expected.tsv"], 1,
-                     "Too few lines in the output file: `./dev-0/out.tsv` has 4, `train/expected.tsv` has 5\n"
-                     "  the number of lines is that of dev-0: is this its output?", id="lines"),
-        pytest.param(["calibration", "--format", "xml"], 2,
-                     "argument --format: invalid choice: 'xml' (choose from 'text', 'json', 'csv', 'markdown', 'latex', 'html')\n"
-                     "  geval calibration --help shows the options", id="format"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "status", "message"), [
+    pytest.param(["calibration", "-t", "dev-0", "-m", "Accuracy"], 2,
+        "this needs a metric on hashed words, such as PerplexityHashed, not Accuracy", id="exact"),
+    pytest.param(["calibration", "-t", "dev-0", "-o", "dev-0/out.tsv", "-o", "dev-0/expected.tsv"], 2,
+        "there are several outputs (out.tsv, expected.tsv): choose one with -o", id="several"),
+    pytest.param(["luck", "-t", "dev-0", "--seeds", "1001"], 2, "the number of seeds is from 2 to 1000, not 1001",
+        id="seeds"),
+    pytest.param(["calibration", "-t", "dev-0", "-e", "train/expected.tsv"], 1,
+        "Too few lines in the output file: `./dev-0/out.tsv` has 4, `train/expected.tsv` has 5\n"
+        "  the number of lines is that of dev-0: is this its output?", id="lines"),
+    pytest.param(["calibration", "--format", "xml"], 2,
+        "argument --format: invalid choice: 'xml' (choose from 'text', 'json', 'csv', 'markdown', 'latex', 'html')\n"
+        "  geval calibration --help shows the options", id="format"),
+])  # fmt: skip
 def test_what_is_refused(geval, challenge, words, status, message):
     assert geval(*words) == (status, "", f"geval: {message}\n")

@@ -27,15 +27,13 @@ def challenge(tmp_path, monkeypatch):
 
 
 SCORES = {
-    "": "12.70\n",
-    "-p 0": "13\n",
-    "-a LikelihoodHashed -%": "8\n",
+    "": "12.70\n", "-p 0": "13\n", "-a LikelihoodHashed -%": "8\n",
     "-a {LogLoss,Perplexity}Hashed": "LogLossHashed\t2.54\nPerplexityHashed\t12.70\n",
     "-a {LogLoss,Perplexity}Hashed{2,4}": "\t2\t4\nLogLossHashed\t0.62\t1.14\nPerplexityHashed\t1.86\t3.11\n",
     "-m LogLossHashed:N<loss> --select-metric loss": "2.54\n",
     "-m LogLossHashed10 --select-metric LogLossHashed": "2.54\n",
     "-a LogLossHashed10:P<2> -a LogLossHashed10:N<Log10>": "LogLossHashed:P<2>\t2.54\nLog10\t2.54\n",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("words", SCORES)
@@ -73,16 +71,14 @@ def test_errors_name_a_few_of_many_outputs(command, challenge, geval):
 
 @pytest.fixture
 def standard_input(monkeypatch):
-    """Replace standard input by bytes."""
     return lambda data: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 
 TOKENIZED = {
-    "blank lines": (b"\n \n\n", "\n\n\n"),
-    "fields": (b"a,\t\tb!\n", "a , b !\n"),
+    "blank lines": (b"\n \n\n", "\n\n\n"), "fields": (b"a,\t\tb!\n", "a , b !\n"),
     "other white space": ("a\u3000b \u0085 \u2028c\u00a0\n".encode(), "a\u3000b \u0085 \u2028 c\n"),
     "compressed": (gzip.compress(b"a,\n"), "a ,\n"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "printed"), TOKENIZED.values(), ids=TOKENIZED)
@@ -128,8 +124,6 @@ Line 2: Unexpected data [number text found after a number]
 """
 DIGITS = "digits were expected, such as 0.25, -1.5 or 2.5e-3"
 AT_FAULT = {  # status, file, its text, its message
-    "another metric": (1, "config.txt", "--metric Foo", "Unknown or broken metric definition: Foo\n"
-     "  geval --list-metrics shows those that are known\n  in `./config.txt`\n"),
     "an unsafe line": (1, "dev-0/out.tsv", ":1\n\x1b[31mka:0.5\u202e x\n:1\n",
      LINE.format(rf"9: `0.5\u202e` is not a number; {DIGITS}", r"\x1b[31mka:0.5\u202e x")),
 }  # fmt: skip
@@ -268,8 +262,7 @@ def test_a_full_disk(challenge):
 
 
 @pytest.mark.parametrize(("closed", "words", "result"), [
-    ("2>&-", ["-t", "dev-0", "-i", "no.tsv"], (0, "12.70\n", "")),
-    ("2>&-", ["-t", "no"], (1, "", "")),
+    ("2>&-", ["-t", "dev-0", "-i", "no.tsv"], (0, "12.70\n", "")), ("2>&-", ["-t", "no"], (1, "", "")),
     ("<&-", ["-t", "dev-0", "-o", "-"], (1, "", "geval: Cannot read standard input: it is closed\n")),
     (">&-", ["-t", "dev-0"], (1, "", "geval: cannot write the output: standard output is closed\n")),
     (">&-", ["check"], (1, "", "geval: cannot write the output: standard output is closed\n")),
@@ -291,9 +284,6 @@ def test_too_little_memory(challenge, geval, monkeypatch):
 
     monkeypatch.setattr(score, "run", fail)
     assert geval() == (1, "", "geval: not enough memory for what there is to read\n")
-
-
-# The files beside each other
 
 
 def test_a_missing_file_is_named_as_it_was_given(tmp_path, geval, monkeypatch):

@@ -56,11 +56,8 @@ def test_an_output_at_fault_has_a_row_without_a_score(words, printed, challenge,
 
 
 @pytest.mark.parametrize(("metrics", "failed"), [
-    (["MAE", "PerplexityHashed", "RMSE"], "MAE and RMSE"),
-    (["LogLossHashed", "RMSE", "MSE"], "RMSE and MSE"),
-    (["LogLossHashed", "RMSE:f<exp:a>N<errors>"], "errors"),
-    (["RMSE", "MSE"], None),
-    (["RMSE", "MAE"], None),
+    (["MAE", "PerplexityHashed", "RMSE"], "MAE and RMSE"), (["LogLossHashed", "RMSE", "MSE"], "RMSE and MSE"),
+    (["LogLossHashed", "RMSE:f<exp:a>N<errors>"], "errors"), (["RMSE", "MSE"], None), (["RMSE", "MAE"], None),
     (["RMSE"], None),
 ])  # fmt: skip
 def test_the_metrics_that_failed_are_named(metrics, failed, challenge, geval):
@@ -68,12 +65,10 @@ def test_the_metrics_that_failed_are_named(metrics, failed, challenge, geval):
     place = "`./dev-0/expected.tsv`, line 1, column 1"
     names = "" if failed is None else f"  {failed} cannot read the line\n"
     assert geval("-t", "dev-0", "-o", "n=1", *words) == (
-        1,
-        "",
-        "geval: Line 1: Unexpected data [input does not start with a digit]\n"
+        1, "", "geval: Line 1: Unexpected data [input does not start with a digit]\n"
         f"  {place}: `a` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n"
         f"    a\n    ^\n{names}",
-    )
+    )  # fmt: skip
 
 
 def test_the_only_output_and_modes_end_at_the_first(challenge, geval):
@@ -129,34 +124,21 @@ WITHOUT_INTERVAL = (
 )
 
 
-def test_so_it_does_in_json(two, geval):
+def test_a_filter_that_selects_nothing_has_null_for_a_score_in_json(two, geval):
     status, out, err = geval(*two, "--format", "json", "--bootstrap", "10")
     one, other = json.loads(out)["outputs"]
     assert (status, err) == (1, ONCE + WITHOUT_INTERVAL)
     assert list(one) == list(other) == ["file", "parameters", "lines", "out_of_vocabulary", "signature", "metrics"]
     assert one["metrics"][0] == {
-        "name": "LogLossHashed:f<out:b>",
-        "value": None,
-        "unit": "nats",
-        "direction": "lower",
+        "name": "LogLossHashed:f<out:b>", "value": None, "unit": "nats", "direction": "lower",
         "error": {"message": NO_LINE.format(1), "line": None, "column": None},
-    }
+    }  # fmt: skip
     assert [metric["value"] for metric in one["metrics"]] == [None, pytest.approx(0.69, abs=0.01), None]
     assert ["interval" in metric for metric in one["metrics"]] == [False, True, False]
     assert ["error" in metric for metric in one["metrics"]] == [True, False, True]
     assert one["signature"].startswith("metric:LogLossHashed|bits:10|lines:2|")
     assert [metric["name"] for metric in one["metrics"]] == [metric["name"] for metric in other["metrics"]]
     assert not any("error" in metric for metric in other["metrics"])
-
-
-def test_so_it_does_in_csv(two, geval):
-    status, out, err = geval(*two, "--format", "csv", "--bootstrap", "10")
-    one, other = csv.DictReader(io.StringIO(out))
-    assert (status, err) == (1, ONCE + WITHOUT_INTERVAL)
-    filled = "file,n,LogLossHashed,LogLossHashed low,LogLossHashed high,lines,error,signature"
-    assert ",".join(name for name, value in one.items() if value) == filled
-    assert (one["lines"], one["error"]) == ("2", NO_LINE.format(1).replace("\n  ", " "))
-    assert [name for name, value in other.items() if not value] == ["error"]
 
 
 def test_a_file_that_is_at_fault_has_no_score_by_any_metric(two, challenge, geval):

@@ -135,13 +135,10 @@ def test_latex_compiles(kind, here, geval, tmp_path):
     if kind == "all":
         hostile = "a_b#%&$~^\\{}--|<>`'\"[é]"
         lines = [
-            ["-t", "dev-0", "-B", "20", "--name", f"bigram={hostile}"],
-            [*comparison, "--name", f"bigram={hostile}"],
-            ["board", "show", "board", "-t", "dev-0"],
-            ["-t", "dev-0", "-o", "bigram", "-w", "--top", "20"],
-            ["calibration", "-t", "dev-0", "-o", "bigram"],
-            ["luck", "-t", "dev-0", "--seeds", "2"],
-        ]
+            ["-t", "dev-0", "-B", "20", "--name", f"bigram={hostile}"], [*comparison, "--name", f"bigram={hostile}"],
+            ["board", "show", "board", "-t", "dev-0"], ["-t", "dev-0", "-o", "bigram", "-w", "--top", "20"],
+            ["calibration", "-t", "dev-0", "-o", "bigram"], ["luck", "-t", "dev-0", "--seeds", "2"],
+        ]  # fmt: skip
         lines += [[*line, "--caption", hostile] for line in lines]
     else:
         lines = [[*comparison, "--caption", "On dev-0"]]

@@ -98,9 +98,6 @@ def test_a_model_without_unk_is_said(geval, model, folder):
     )
 
 
-# Surprisal
-
-
 def test_surprisal_as_csv_and_of_standard_input(geval, model, monkeypatch):
     head, *rows = geval("lm", "surprisal", "m.arpa", "other.txt", "--format", "csv")[1].splitlines()
     assert (head, len(rows)) == ("line,position,word,surprisal", 12)
@@ -162,9 +159,6 @@ def test_a_wrong_command_line(words, message, geval):
 def test_files_that_are_missing_on_a_terminal(words, message, geval, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     assert geval("lm", *words, terminal=True) == (2, "", f"geval: {message}\n")
-
-
-# Pipes, challenges, and texts without marks
 
 
 @pytest.fixture

@@ -122,10 +122,9 @@ def write_texts(folder, lines, words):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("metric", "lines", "words"),
-    [("TER", 10_000, 30), pytest.param("chrF", 30_000, 30, marks=pytest.mark.long), ("CER", 1, 100_000)],
-)
+@pytest.mark.parametrize(("metric", "lines", "words"), [
+    ("TER", 10_000, 30), pytest.param("chrF", 30_000, 30, marks=pytest.mark.long), ("CER", 1, 100_000),
+])  # fmt: skip
 def test_a_slow_metric_is_interrupted(metric, lines, words, tmp_path):
     """Also while its work is in threads, or in a library's function that Python cannot interrupt."""
     write_texts(tmp_path, lines, words)

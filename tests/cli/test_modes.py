@@ -21,7 +21,6 @@ TEXTS = ["New York", "a\x1b[31mb", "new\ttown", "", "York"]
 WORDS = ["a", "b", "a", "c", "a"]
 OUT = ["a:0.5 :0.5", "b:0.25 d:0.75", "a:1", "a:1", "a:0.25 d:0.75"]  # perplexities 2, 4, 1, inf, 4
 OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "b:1", "a:0.25 d:0.75"]  # 4, 4, 2, inf, 4
-SCORES = ["2.0", "4.0", "1.0", "Infinity", "4.0"]
 
 
 def write(folder, name, lines):
@@ -44,12 +43,10 @@ def challenge(tmp_path, monkeypatch):
 
 
 def infinite(*names):
-    """The notes on the line whose loss is infinite in outputs."""
     return "".join(f"geval: note: `./test-A/{name}`: the loss of 1 of 5 lines is infinite\n" for name in names)
 
 
 def without_infinite(err):
-    """Standard error without these notes."""
     return re.sub("geval: note: `.*`: the loss of .* of .* lines is infinite\n", "", err)
 
 
@@ -64,30 +61,6 @@ def rows(geval):
         return [line.split("\t") for line in out.split("\n")[:-1]]
 
     return run
-
-
-# Line by line
-
-
-def line_row(n):
-    text = f"{YEARS[n]}<tab>{TEXTS[n]}".replace("\t", "<tab>")
-    return [SCORES[n], text, WORDS[n], OUT[n]]
-
-
-LINES = {
-    "original order": ([], [0, 1, 2, 3, 4]),
-    "worst first": (["-s"], [3, 1, 4, 0, 2]),
-    "best first": (["-r"], [2, 0, 1, 4, 3]),
-    "a word": (["--filter", "exp:a"], [0, 2, 4]),
-    "a word, worst first": (["--filter", "exp:a", "-s"], [4, 0, 2]),
-    "a column": (["--filter", "in<Year>:1902"], [2, 3]),
-    "a pair": (["--filter", "exp:a~~in<Year>:1901", "--cartesian"], [0]),
-}
-
-
-@pytest.mark.parametrize(("flags", "order"), LINES.values(), ids=LINES)
-def test_line_by_line(flags, order, challenge, rows):
-    assert rows("-l", *flags) == [line_row(n) for n in order]
 
 
 def test_sorted_lines_are_the_lines_sorted(challenge, rows):
@@ -150,27 +123,18 @@ def test_without_an_input(words, challenge, geval):
 
 
 OF_ONE_OUTPUT = (
-    "-l",
-    "-w",
-    "-d other",
-    "--most-worsening-features other",
-    "--oracle-item-based --alt-out-file other",
-)
+    "-l", "-w", "-d other", "--most-worsening-features other", "--oracle-item-based --alt-out-file other",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("words", OF_ONE_OUTPUT)
 def test_modes_take_one_output(words, challenge, geval):
     write(challenge / "test-A", "out-x=1.tsv", OUT)
     assert geval(*words.split()) == (
-        2,
-        "",
-        "geval: Multiple outputs are not possible in this mode, use -o option to select an output file\n"
+        2, "", "geval: Multiple outputs are not possible in this mode, use -o option to select an output file\n"
         "  there are out-x=1.tsv, out.tsv\n",
-    )
+    )  # fmt: skip
     assert geval(*words.split(), "-o", "out-x=1.tsv")[0] == 0
-
-
-# Differences
 
 
 def test_differences(challenge, rows):
@@ -227,9 +191,6 @@ def test_another_output_that_is_missing_or_malformed(challenge, geval):
     assert (status, out, err[: len(line)]) == (1, "", line)
 
 
-# The oracle
-
-
 def oracle(*files):
     return ["--oracle-item-based", *(word for file in files for word in ("--alt-out-file", file))]
 
@@ -255,9 +216,6 @@ def test_the_oracle_prints_outputs_as_they_stand(challenge, geval):
     assert geval(*oracle("other"), terminal=True)[1].split("\n") == [*shown, ""]
 
 
-# Worst features
-
-
 def feature_lines(out):
     return [line.split("\t") for line in out.splitlines()]
 
@@ -277,15 +235,12 @@ def test_worst_features(challenge, rows):
 
 AS_MANY = ", and missing from as many"
 NOTHING = {  # words expected, output, options, why
-    "too rare": (
-        "abcde", ":1", ["-w", "--min-frequency", "3"],
-        "none is on at least 3 of 5 lines, and missing from as many",
-    ),
+    "too rare": ("abcde", ":1", ["-w", "--min-frequency", "3"],
+        "none is on at least 3 of 5 lines, and missing from as many"),
     "on all lines": ("aaaaa", ":1", ["-w"], f"none is on at least 1 of 5 lines{AS_MANY}"),
     "one line": ("a", ":1", ["-w"], f"none is on at least 1 of 1 line{AS_MANY}"),
-    "worsening, no line": (
-        "aaaaa", "b:1", ["--most-worsening-features", "out.tsv"], f"none is on at least 1 of 0 lines{AS_MANY}",
-    ),
+    "worsening, no line": ("aaaaa", "b:1", ["--most-worsening-features", "out.tsv"],
+        f"none is on at least 1 of 0 lines{AS_MANY}"),
 }  # fmt: skip
 
 
@@ -369,9 +324,6 @@ def test_a_line_of_buckets_is_shown_whole_on_a_terminal(challenge, geval):
     assert (status, out.count("  -0.5 -1.5\n")) == (0, 5)
 
 
-# What goes with being worse than another output
-
-
 def test_lines_that_are_infinite_in_both_are_noted(challenge, geval):
     status, out, err = geval("--most-worsening-features", "other")
     assert status == 0
@@ -389,8 +341,6 @@ def test_lines_that_are_infinite_in_one_of_the_two(challenge, geval):
     means = {row[0]: row[2] for row in feature_lines(out)}
     assert (means["exp:c"], means["in<Year>:1903"], means["exp:a"]) == ("Infinity", "-Infinity", "-Infinity")
 
-
-# Marks
 
 BOLD_RED, RED, YELLOW, PLAIN = "\x1b[1;31m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 NOTE = "geval: note: words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere\n"
@@ -481,8 +431,6 @@ def test_words_are_marked_where_their_feature_is(features, header, tokens, item)
     assert Marker(dict.fromkeys(features, 0.0), Fields(header), tokens).line(line(*bare)) == line(*shown)
 
 
-# What is refused
-
 REFUSED = {
     "-d other --most-worsening-features other": "--diff and --most-worsening-features are different modes: take one",
     "--oracle-item-based --alt-out-file other --format json": "--oracle-item-based has no json format; "
@@ -507,9 +455,6 @@ def test_a_mode_of_config_txt(challenge, geval):
     assert geval("-w")[1].startswith("exp:c\t1\t")
 
 
-# The input, read once
-
-
 READ_SEVERAL_TIMES = [
     "-l",
     "-l --filter in<Year>:1999",  # which no line has
@@ -530,8 +475,6 @@ def test_the_input_may_be_a_pipe(line, challenge, geval, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert geval(*words, "-i", "-") == expected
 
-
-# For programs
 
 warned = pytest.mark.filterwarnings("ignore:.*the loss of 1 of 5 lines is infinite")
 

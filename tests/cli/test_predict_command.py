@@ -27,7 +27,6 @@ FORMS = (
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A challenge of six items."""
     monkeypatch.chdir(tmp_path)
     write_challenge(tmp_path)
     monkeypatch.setattr(served_models, "MAX_WAIT", 0.01)
@@ -138,9 +137,8 @@ def test_a_part_is_done_and_the_rest_later(here, geval, address):
     assert server == "the server returns 8 alternatives, and takes 64 prompts per request"
     requests, tokens = re.fullmatch(r"([\d.]+) requests and ([\d,]+) tokens per gap", each).groups()
     assert (float(requests) < 50, bill) == (
-        True,
-        f"all 6 gaps would take about {6 * int(tokens.replace(',', '')):,} tokens",
-    )
+        True, f"all 6 gaps would take about {6 * int(tokens.replace(',', '')):,} tokens",
+    )  # fmt: skip
     assert geval(*command)[0] == 0
     whole = (here / "dev-0" / NAME).read_bytes()
     assert geval(*command, "--force", "--parallel", "1")[0] == 0
@@ -268,29 +266,26 @@ def test_an_arpa_file_predicts_by_the_left_context(here, geval):
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "message"),
-    [
-        ("", 2, "the model is missing\n  for example geval predict --model hf:gpt2 -t dev-0"),
-        ("-m hf:gpt2", 2, "unrecognized arguments: -m hf:gpt2\n  did you mean --model?"),
-        ("--model hf:", 2, f"`hf:` names no model\n  a model is {FORMS}"),
-        ("--model gpt2", 2, f"there is no model `gpt2`\n  did you mean `hf:gpt2`? a model is {FORMS}"),
-        ("--model gemma3:270m", 2, "there is no model `gemma3:270m`\n  did you mean "
-         f"`chat:http://localhost:11434/v1#gemma3:270m`? a model is {FORMS}"),
-        ("--model anthropic:claude", 2, "there is no model `anthropic:claude`\n  did you mean "
-         "`chat:https://api.anthropic.com/v1#claude`?"),
-        ("--model huggingface:gpt2", 2, "there is no model `huggingface:gpt2`\n  did you mean `hf:gpt2`?"),
-        ("--model http://localhost:8000/v1#m", 2, "there is no model `http://localhost:8000/v1#m`\n  did you mean "
-         "`openai:http://localhost:8000/v1#m`?"),
-        ("--model opnai:gpt2", 2, f"there is no model `opnai:gpt2`\n  did you mean openai? a model is {FORMS}"),
-        ("--model chat:http://here/v1 --right-tokens 5", 2, "`chat:http://here/v1` does not heed --right-tokens\n"
-         "  it is for gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL"),
-        ("--model ngram --answers 5", 2, "`ngram` does not heed --answers\n  it is for chat:URL#MODEL"),
-        ("--model ngram --right 5", 2, "no column 5 (--right)\n  there are LeftContext, RightContext"),
-        ("--model gguf:no.gguf", 1, "No file with the model: `no.gguf`"),
-        ("--model ngram -o a/b", 2, "-o `a/b` is a path: give a name, and --out-directory the folder"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "status", "message"), [
+    ("", 2, "the model is missing\n  for example geval predict --model hf:gpt2 -t dev-0"),
+    ("-m hf:gpt2", 2, "unrecognized arguments: -m hf:gpt2\n  did you mean --model?"),
+    ("--model hf:", 2, f"`hf:` names no model\n  a model is {FORMS}"),
+    ("--model gpt2", 2, f"there is no model `gpt2`\n  did you mean `hf:gpt2`? a model is {FORMS}"),
+    ("--model gemma3:270m", 2, "there is no model `gemma3:270m`\n  did you mean "
+        f"`chat:http://localhost:11434/v1#gemma3:270m`? a model is {FORMS}"),
+    ("--model anthropic:claude", 2, "there is no model `anthropic:claude`\n  did you mean "
+        "`chat:https://api.anthropic.com/v1#claude`?"),
+    ("--model huggingface:gpt2", 2, "there is no model `huggingface:gpt2`\n  did you mean `hf:gpt2`?"),
+    ("--model http://localhost:8000/v1#m", 2, "there is no model `http://localhost:8000/v1#m`\n  did you mean "
+        "`openai:http://localhost:8000/v1#m`?"),
+    ("--model opnai:gpt2", 2, f"there is no model `opnai:gpt2`\n  did you mean openai? a model is {FORMS}"),
+    ("--model chat:http://here/v1 --right-tokens 5", 2, "`chat:http://here/v1` does not heed --right-tokens\n"
+     "  it is for gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL"),
+    ("--model ngram --answers 5", 2, "`ngram` does not heed --answers\n  it is for chat:URL#MODEL"),
+    ("--model ngram --right 5", 2, "no column 5 (--right)\n  there are LeftContext, RightContext"),
+    ("--model gguf:no.gguf", 1, "No file with the model: `no.gguf`"),
+    ("--model ngram -o a/b", 2, "-o `a/b` is a path: give a name, and --out-directory the folder"),
+])  # fmt: skip
 def test_what_cannot_be_done(here, geval, words, status, message):
     assert geval("predict", "-t", "dev-0", *words.split()) == (status, "", f"geval: {message}\n")
 

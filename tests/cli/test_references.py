@@ -15,13 +15,11 @@ from geval_py.reading.features import FeatureKinds, read_references
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))
 TEXT = "Rome, Żary and Oslo"
 FILES = {
-    "config.txt": "-m Accuracy",
-    "texts.tsv": f"1\tnothing\n2\tParis 3\n01\t{TEXT}\n",
+    "config.txt": "-m Accuracy", "texts.tsv": f"1\tnothing\n2\tParis 3\n01\t{TEXT}\n",
     "dev-0/in.tsv": "1 0-3\tfirst\n1 6-9\tsecond\n1 15-18,0-3,5\tthird\n3 0-3\tfourth\n2 0-8\tfifth\n",
-    "dev-0/expected.tsv": "a\na\nb\nb\n2 0-4\n",
-    "dev-0/out.tsv": "b\nb\nb\nb\nx\n",
+    "dev-0/expected.tsv": "a\na\nb\nb\n2 0-4\n", "dev-0/out.tsv": "b\nb\nb\nb\nx\n",
     "dev-0/out-other.tsv": "a\na\na\na\nb\n",
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -81,10 +79,9 @@ def test_a_broken_file_of_references(line, challenge):
 FILTERED = {
     "a referenced word": (["in<1>:Rome"], ["first", "third"]),
     "characters in the order of the text": (["in<1>:Rome++Oslo", "--bigrams"], ["third"]),
-    "a text that is not there": (["in<1>:0-3"], ["fourth"]),
-    "an expected line": (["exp:Paris"], ["fifth"]),
+    "a text that is not there": (["in<1>:0-3"], ["fourth"]), "an expected line": (["exp:Paris"], ["fifth"]),
     "a shape": (["in<1>:SHAPE:Aa+", "--word-shapes"], ["first", "second", "third", "fifth"]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "names"), FILTERED.values(), ids=FILTERED)
@@ -115,10 +112,9 @@ def test_features_are_of_referenced_texts(mode, more, challenge, geval):
 
 def test_references_are_for_features(challenge, geval):
     assert geval("-t", "dev-0", "-o", "out.tsv", "--references", "texts.tsv") == (
-        2,
-        "",
+        2, "",
         "geval: --references goes with --worst-features, --most-worsening-features, --line-by-line or --diff\n",
-    )
+    )  # fmt: skip
     (challenge / "config.txt").write_text("-m Accuracy --references texts.tsv")
     assert geval("-t", "dev-0", "-o", "out.tsv") == (0, "0.4\n", "")
     assert "in<1>:Rome\t" in geval("-t", "dev-0", "-o", "out.tsv", "-w")[1]

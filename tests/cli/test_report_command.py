@@ -75,12 +75,11 @@ def test_the_page_is_report_html_unless_another_is_named(geval, tmp_path, monkey
 
 REFUSED = {
     "--html missing/report.html": "Cannot write `missing/report.html`: No such file or directory",
-    "--html .": "Cannot write `.`: it is a folder, not a file",
-    "--html -": "Cannot write `-`: it is not a file",
+    "--html .": "Cannot write `.`: it is a folder, not a file", "--html -": "Cannot write `-`: it is not a file",
     "--html x.pdf": "Cannot write `x.pdf`: a report is HTML\n  name a file that ends in .html",
     "--output x.html": "unrecognized arguments: --output x.html\n  did you mean --html?",
     "--svg file/charts": "Cannot write `file/charts/quality.svg`: Not a directory",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("words", REFUSED)
@@ -140,25 +139,17 @@ def test_a_graph_for_each_metric_that_has_one(geval, labels):
 
 
 NO_GRAPH = {
-    "a metric of word gaps": (
-        ("-a", "LogLossHashed", "--plot-graph", "g.svg"),
+    "a metric of word gaps": (("-a", "LogLossHashed", "--plot-graph", "g.svg"),
         "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one\n"
-        "  geval report draws the calibration of distributions over words",
-    ),
-    "another ending": (
-        ("--plot-graph", "g.png"),
-        "--plot-graph draws SVG: name a file that ends in .svg, not `g.png`",
-    ),
+        "  geval report draws the calibration of distributions over words"),
+    "another ending": (("--plot-graph", "g.png"),
+        "--plot-graph draws SVG: name a file that ends in .svg, not `g.png`"),
     "another mode": (("-l", "--plot-graph", "g.svg"), "--plot-graph goes with scores"),
-    "several challenges": (
-        ("--challenge", ".", "--plot-graph", "g.svg"),
-        "--plot-graph is of one challenge: leave --challenge out",
-    ),
-    "no such folder": (
-        ("-a", f"{PROBABILISTIC}1", "--plot-graph", "x/g.svg"),
-        "Cannot write `x/g.svg`: No such file or directory",
-    ),
-}
+    "several challenges": (("--challenge", ".", "--plot-graph", "g.svg"),
+        "--plot-graph is of one challenge: leave --challenge out"),
+    "no such folder": (("-a", f"{PROBABILISTIC}1", "--plot-graph", "x/g.svg"),
+        "Cannot write `x/g.svg`: No such file or directory"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "message"), NO_GRAPH.values(), ids=NO_GRAPH)

@@ -22,8 +22,7 @@ def challenge(tmp_path, monkeypatch):
     *(("-t dev-0", name, format) for name, format in (
         ("s.csv", "csv"), ("s.md", "markdown"), ("s.tex", "latex"), ("s.HTML", "html"), ("s", "text"),
     )),
-    ("compare -t dev-0 --samples 20", "s.json", "json"),
-    ("check guess.tsv", "s.csv", "csv"),
+    ("compare -t dev-0 --samples 20", "s.json", "json"), ("check guess.tsv", "s.csv", "csv"),
 ])  # fmt: skip
 def test_the_ending_of_the_file_names_the_format(words, name, format, challenge, geval):
     status, out, _ = geval(*words.split(), "--format", format)

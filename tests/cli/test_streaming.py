@@ -23,11 +23,9 @@ def write(folder, lines, width):
     (folder / "test-A").mkdir()
     words = " ".join(f"w{n}:0.001" for n in range(width // 10))
     for name, line in (
-        ("in.tsv", "x" * width),
-        ("expected.tsv", "a"),
-        ("out.tsv", f"a:0.5 {words} :0.1"),
+        ("in.tsv", "x" * width), ("expected.tsv", "a"), ("out.tsv", f"a:0.5 {words} :0.1"),
         ("out-other.tsv", f"a:0.25 {words} :0.1"),
-    ):
+    ):  # fmt: skip
         (folder / "test-A" / name).write_text(f"{line}\n" * lines)
 
 
@@ -39,14 +37,11 @@ def peak_memory(folder, *words):
 
 
 MODES = {
-    "lines": ["-l"],
-    "lines in JSON": ["-l", "--format", "json"],
-    "lines in CSV": ["-l", "--format", "csv"],
-    "sorted lines": ["-l", "-s"],
-    "lines with a feature": ["-l", "--filter", "exp:a"],
+    "lines": ["-l"], "lines in JSON": ["-l", "--format", "json"], "lines in CSV": ["-l", "--format", "csv"],
+    "sorted lines": ["-l", "-s"], "lines with a feature": ["-l", "--filter", "exp:a"],
     "differences": ["-d", "out-other.tsv"],
     "the best of two": ["--oracle-item-based", "--alt-out-file", "out-other.tsv"],
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -35,8 +35,6 @@ def start_alone(*words):
 
 @pytest.fixture(scope="module")
 def start(fork_server):
-    """Start the command in a process that has all imported."""
-
     def start_forked(*words):
         command = [fork_server.bin / "geval", *map(str, words)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -129,9 +127,8 @@ def test_an_output_is_sent_and_scored(run, board, token, tmp_path):
         r"  score    test-A: PerplexityHashed 630, which changes only when a new score is significantly better\n"
         r"  quota    counts as 1: it was scored\n"
         r"  left     \d\d of 30 submissions of [\d-]+ \(UTC\)\n"
-        rf"  page     {board.address}/submissions/{code}.html\n",
-        out,
-    )
+        rf"  page     {board.address}/submissions/{code}.html\n", out,
+    )  # fmt: skip
     assert err == ""
     again = run("submit", output_in(tmp_path), "--board", board.address, GEVAL_BOARD_TOKEN=token)
     assert again[0] == out
@@ -178,17 +175,16 @@ def test_an_output_with_errors_is_not_sent(run, board, token, tmp_path):
     assert "  rejected: " in run(*words, status=1, GEVAL_BOARD_TOKEN=token)[0]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--board", "http://board.example.org"], "argument --board: the token would be sent unencrypted; use an address that begins with https://\n  geval submit --help shows the options"),
-        (["--board", "board.example.org"], "argument --board: `board.example.org` is not an address such as https://board.example.org\n  geval submit --help shows the options"),
-        (["--board", "https://a:b@example.org"], "argument --board: `https://a:b@example.org` is not an address such as https://board.example.org\n  geval submit --help shows the options"),
-        (["--board", "https://example.org"], "the token is missing\n  set GEVAL_BOARD_TOKEN, or name a file with --token-file; "
+@pytest.mark.parametrize(("words", "message"), [
+    (["--board", "http://board.example.org"], "argument --board: the token would be sent unencrypted; use an address that begins with https://\n  geval submit --help shows the options"),
+    (["--board", "board.example.org"], "argument --board: `board.example.org` is not an address such as https://board.example.org\n  geval submit --help shows the options"),
+    (["--board", "https://a:b@example.org"], "argument --board: `https://a:b@example.org` is not an address such as https://board.example.org\n  geval submit --help shows the options"),
+    (["--board", "https://example.org"],
+        "the token is missing\n  set GEVAL_BOARD_TOKEN, or name a file with --token-file; "
          "your page of the board makes one"),
-        (["--board", "https://example.org", "--token-file", "open"], "others can read the token in `open`\n  chmod 600 open"),
-    ],
-)  # fmt: skip
+    (["--board", "https://example.org", "--token-file", "open"],
+        "others can read the token in `open`\n  chmod 600 open"),
+])  # fmt: skip
 def test_what_is_refused_before_anything_is_sent(geval, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GEVAL_BOARD_TOKEN", raising=False)
@@ -268,10 +264,8 @@ def test_archives_are_checked_and_the_test_name_is_honoured(geval, deaf, tmp_pat
     told = "it has no output: test-B/out.tsv, or variants such as out-NAME.tsv; `dev-0/out.tsv` is not in its place"
     assert (status, Deaf.sent, told in err) == (1, [], True)
     assert geval("submit", str(tmp_path), "-t", "test-B", "--board", deaf) == (
-        2,
-        "",
-        f"geval: `{tmp_path}` has no test set `test-B`\n  there are test-A, dev-0\n",
-    )
+        2, "", f"geval: `{tmp_path}` has no test set `test-B`\n  there are test-A, dev-0\n",
+    )  # fmt: skip
     assert geval("submit", str(tmp_path), "-t", "test-A", "--board", deaf)[0] == 0
     assert Deaf.sent == [f"/upload/{tmp_path.name}.zip?"]
 
@@ -283,9 +277,8 @@ def test_an_archive_is_written_to_be_uploaded(geval, tmp_path, monkeypatch):
     (tmp_path / "secret.txt").write_text("not to be sent")
     for words, names in ((["."], ["gonito.yaml", "test-A/out.tsv"]), ([str(path)], ["test-A/out.tsv"])):
         assert geval("submit", *words, "--pack", "team.zip")[::2] == (
-            0,
-            "geval: wrote `team.zip`, which a board takes\n",
-        )
+            0, "geval: wrote `team.zip`, which a board takes\n",
+        )  # fmt: skip
         with zipfile.ZipFile("team.zip") as archive:
             assert sorted(archive.namelist()) == names
     path.write_text("a:0,5\n")
@@ -310,17 +303,13 @@ def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(run, board, to
     assert out.count(".") == 2  # a JSON Web Signature
 
 
-# Accounts
-
-
 COLUMNS = "Cannot read `{path}`: line 2: it needs one value for each column"
 NO_NAME = "nobody in `{path}` was invited\n  line 2: the name `` has no visible letter"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("name,team\nann\n", COLUMNS), ("name,team\nann,a,b\n", COLUMNS), ("name,team\n,a\n", NO_NAME)],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("name,team\nann\n", COLUMNS), ("name,team\nann,a,b\n", COLUMNS), ("name,team\n,a\n", NO_NAME),
+])  # fmt: skip
 def test_a_list_of_people_that_is_wrong(geval, board, tmp_path, text, message):
     path = tmp_path / "people.csv"
     path.write_text(text)

@@ -32,15 +32,12 @@ def challenge(tmp_path, monkeypatch):
 
 
 MODES = {
-    "lines": ["-o", "long", "-l"],
-    "sorted lines": ["-o", "long", "-ls"],
-    "differences": ["-o", "long", "-d", "out-model=poor.tsv"],
-    "features": ["-o", "long", "-w"],
+    "lines": ["-o", "long", "-l"], "sorted lines": ["-o", "long", "-ls"],
+    "differences": ["-o", "long", "-d", "out-model=poor.tsv"], "features": ["-o", "long", "-w"],
     "worsening features": ["-o", "long", "--most-worsening-features", "out-model=poor.tsv"],
-    "scores": [],
-    "scores of several metrics": ["-m", "Likelihood", "-m", "Accuracy"],
+    "scores": [], "scores of several metrics": ["-m", "Likelihood", "-m", "Accuracy"],
     "a cross table": ["-o", "long", "-a", "{LogLoss,Perplexity}Hashed{8,12}"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("words", MODES.values(), ids=MODES)
@@ -57,9 +54,8 @@ def test_tables_fit_a_terminal_and_a_pipe_gets_tabs(words, challenge, geval):
 PROSE = {
     "sample": ["sample", "new"],
     "calibration": ["calibration", "-o", "long", "-m", "PerplexityHashed"],
-    "explain": ["check", "--explain", "E101"],
-    "help": ["help", "submit"],
-}
+    "explain": ["check", "--explain", "E101"], "help": ["help", "submit"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("words", PROSE.values(), ids=PROSE)
@@ -72,12 +68,6 @@ def test_sentences_break_between_words(words, challenge, geval):
     piped = geval(*words, columns=60)[1]
     out, piped = (re.sub(r"\s*https://\S+(\s+\S+)?\s*\Z", "", text) for text in (out, piped))  # a long address
     assert piped.split() == out.split()
-
-
-def test_scores(challenge, geval):
-    assert geval(terminal=True)[1] == ("model  Perplexity\nbest         1.00\nlong         4.00\npoor      1000.00\n")
-    assert geval("-o", "long", terminal=True)[1] == "4.00\n"
-    assert geval("-o", "long", "-m", "Likelihood", terminal=True)[1] == "Perplexity  4.00\nLikelihood  0.25\n"
 
 
 @pytest.mark.parametrize(("metric", "header", "context"), [
@@ -95,9 +85,6 @@ def test_lines_of_other_scores_of_words(challenge, geval, metric, header, contex
     assert out[0].split()[-3:] == ["context" if "___" in context else "input", "expected", "guess"]
     assert context in out[1]
     assert out[1].split()[-2:] == ["a", "a"]
-
-
-# The best first
 
 
 @pytest.fixture

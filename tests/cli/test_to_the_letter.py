@@ -23,7 +23,6 @@ OURS = {"BLEU:f<in[2]:,>", "BLEU:f<in[1]:(cold)>", "WER:f<in[1]:river>"}
 
 @pytest.fixture
 def geval(geval, tmp_path, monkeypatch):
-    """Run a command line beside some files."""
     monkeypatch.chdir(tmp_path)
     return lambda *words, **files: lay(tmp_path, files) or geval(*words)
 
@@ -36,7 +35,6 @@ def lay(folder, files):
 
 
 def first_line(err):
-    """Return the first line of a message, without notes."""
     return next((line for line in err.splitlines() if line.strip() and not line.startswith("geval: note")), "")
 
 
@@ -133,19 +131,13 @@ MEAN = "Mean/ meta-metric defined only for MultiLabel-F1, WER, CER, WAR and CAR 
 MACRO = "MacroAvg/ meta-metric defined only for Likelihood, Accuracy, FMeasure, RMSE, MSE, MAE, SMAPE"
 UNKNOWN = "Unknown or broken metric definition: {}"
 PREFIXES = {
-    "Lower/F1": MATCHING.format("F1.0"),
-    "Fuzzy/Lower/BLEU": MATCHING.format("BLEU"),
+    "Lower/F1": MATCHING.format("F1.0"), "Fuzzy/Lower/BLEU": MATCHING.format("BLEU"),
     "Mean/Smart/MultiLabel-LogLoss": MATCHING.format("MultiLabel-Logloss"),
     "Lower/LogLossHashed8": MATCHING.format("LogLossHashed8"),
-    "Mean/LogLossHashed": MEAN,
-    "Mean/F1": MEAN,
-    "MacroAvg/MultiLabel-F1": MACRO,
-    "MacroAvg/Mean/WER": MACRO,
-    "Mean/Lower/Accuracy": MEAN,
-    "Lower/Foo": UNKNOWN.format("Lower/Foo"),
-    "Foo/WER": UNKNOWN.format("Foo/WER"),
+    "Mean/LogLossHashed": MEAN, "Mean/F1": MEAN, "MacroAvg/MultiLabel-F1": MACRO, "MacroAvg/Mean/WER": MACRO,
+    "Mean/Lower/Accuracy": MEAN, "Lower/Foo": UNKNOWN.format("Lower/Foo"), "Foo/WER": UNKNOWN.format("Foo/WER"),
     "NDCG@0": UNKNOWN.format("NDCG@0"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "sentence"), PREFIXES.items())
@@ -157,15 +149,10 @@ def test_a_prefix_that_is_not_for_a_metric(name, sentence):
     assert hint.startswith("  ")
 
 
-# The tokenizer and the input
-
-
 def test_a_filter_looks_at_tokens_of_the_input(geval):
     files = {
-        "dev-0/in.tsv": "(Cold)\tx\nhot\t(Cold)\n",
-        "dev-0/expected.tsv": "a b\nc d\n",
-        "dev-0/out.tsv": "a b\nc x\n",
-    }
+        "dev-0/in.tsv": "(Cold)\tx\nhot\t(Cold)\n", "dev-0/expected.tsv": "a b\nc d\n", "dev-0/out.tsv": "a b\nc x\n",
+    }  # fmt: skip
     words = ("-t", "dev-0", "-T", "13a", "--metric")
     assert geval(*words, "WER:f<in[1]:Cold>", **files) == (0, "0.0\n", "")
     assert geval(*words, "WER:f<in[2]:(>") == (0, "0.5\n", "")
@@ -186,14 +173,10 @@ def test_preprocessed_input_is_shown_as_tokens(geval):
     assert geval(*words, "-T", "13a", "--metric", "MSE")[1] == "0.25\tA ,<tab>b .\t1.5\t2.0\n"
 
 
-# Lines without a score
-
 NUMBERS = {
-    "dev-0/in.tsv": "a\nb\nc\n",
-    "dev-0/expected.tsv": "1\n2\n4\n",
-    "dev-0/out-a.tsv": "1\n3\n5\n",
+    "dev-0/in.tsv": "a\nb\nc\n", "dev-0/expected.tsv": "1\n2\n4\n", "dev-0/out-a.tsv": "1\n3\n5\n",
     "dev-0/out-b.tsv": "1\n2\n4\n",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("metric", ["Pearson", "Spearman", "NMI"])
@@ -209,11 +192,7 @@ def test_lines_without_a_score_differ(metric, geval):
 
 
 def test_lines_without_a_score_are_the_last(geval):
-    files = {
-        "dev-0/in.tsv": "x\ny\nz\n",
-        "dev-0/expected.tsv": "a:1\n\nb:3\n",
-        "dev-0/out.tsv": "a:1\n\nb:4\n",
-    }
+    files = {"dev-0/in.tsv": "x\ny\nz\n", "dev-0/expected.tsv": "a:1\n\nb:3\n", "dev-0/out.tsv": "a:1\n\nb:4\n"}
     words = ("-t", "dev-0", "--metric", "SegmentAccuracy", "-l")
     lines = ["1.0\tx\ta:1\ta:1\n", "0.0\tz\tb:3\tb:4\n", "NaN\ty\t\t\n"]
     assert geval(*words, "-r", **files) == (0, "".join(lines), "")

@@ -123,11 +123,10 @@ def test_it_is_said_beside_intervals(tmp_path, geval, monkeypatch):
     monkeypatch.chdir(tmp_path)
     status, _, said = geval("-o", "out.tsv", "-e", "expected.tsv", "-m", "PerplexityHashed", "--bootstrap", "50")
     assert (status, said) == (
-        0,
-        "geval: note: the loss of a line of `out.tsv` can be up to 698 nats; the greatest so far is 8.5 nats\n"
+        0, "geval: note: the loss of a line of `out.tsv` can be up to 698 nats; the greatest so far is 8.5 nats\n"
         "  one such line would move the score far beyond its interval: give more probability to the rest\n"
         "geval: note: there is no input `in.tsv`: each line counts as a document of its own\n",
-    )
+    )  # fmt: skip
     (tmp_path / "other.tsv").write_text("a:0.6 b:0.4\n" * 61)
     _, _, said = geval("compare", "out.tsv", "other.tsv", "-e", "expected.tsv", "-m", "PerplexityHashed")
     assert "geval: note: the loss of a line of `other.tsv` can be infinite; the greatest so far is 0.9 nats\n" in said
@@ -135,11 +134,9 @@ def test_it_is_said_beside_intervals(tmp_path, geval, monkeypatch):
 
 TRIALS = 2000
 SETTINGS = {  # lines, groups, documents, whether a document's lines are all of one group
-    "few lines": (60, 4, None, False),
-    "lines": (1000, 10, None, False),
-    "documents": (800, 6, 36, False),
+    "few lines": (60, 4, None, False), "lines": (1000, 10, None, False), "documents": (800, 6, 36, False),
     "documents of one group": (800, 6, 36, True),
-}
+}  # fmt: skip
 
 
 def values_and_groups(rng, lines, groups, documents, one_group):

@@ -15,10 +15,9 @@ from geval_py.scoring.metrics.registry import METRICS
 NAMES = ["LogLossHashed", "LikelihoodHashed", "PerplexityHashed", "CrossEntropyHashed", "Accuracy"]
 
 
-@pytest.mark.parametrize(
-    ("count", "cut"),
-    [(1, 0), (39, 0), (40, 1), (199, 4), (200, 5), (1000, 25), (10_000, 250), (39_920, 999), (40_000, 1002)],
-)
+@pytest.mark.parametrize(("count", "cut"), [
+    (1, 0), (39, 0), (40, 1), (199, 4), (200, 5), (1000, 25), (10_000, 250), (39_920, 999), (40_000, 1002),
+])  # fmt: skip
 def test_percentiles(count, cut):
     """Sort the N values, cut floor((1 - 0.95 + 0.0001) N / 2) from each end."""
     ends = (1 + cut, count - cut) if count > 1 else (None, None)
@@ -86,9 +85,8 @@ FEW = (
 
 
 @pytest.mark.parametrize(("words", "printed"), [
-    ("-B 1", "12.70\n"), ("-B 1 -p 0", "13\n"), ("-B 100", "64±63\n"),
-    ("-B100 -% -a LikelihoodHashed", "50±50\n"), ("-B 100 --seed 0 -a LogLossHashed", "3.5±3.5\n"),
-    ("-B 100 -a LogLossHashed -p 0", "2±2\n"),
+    ("-B 1", "12.70\n"), ("-B 1 -p 0", "13\n"), ("-B 100", "64±63\n"), ("-B100 -% -a LikelihoodHashed", "50±50\n"),
+    ("-B 100 --seed 0 -a LogLossHashed", "3.5±3.5\n"), ("-B 100 -a LogLossHashed -p 0", "2±2\n"),
 ])  # fmt: skip
 def test_a_number(words, printed, challenge, geval):
     assert geval("-t", "dev-0", *words.split()) == (0, printed, FEW)
@@ -103,11 +101,6 @@ def test_one_end_is_that_of_the_finite_lines(infinite):
         best = {"high": "low", "low": "high"}[worst]
         assert getattr(got, worst) == METRICS[name].measure.worst
         assert getattr(got, best) == getattr(rest, best)
-
-
-def test_without_a_finite_line_both_ends_are_the_worst_score():
-    got = interval(METRICS["LogLossHashed"], column([math.inf] * 5))
-    assert (got.low, got.high) == (math.inf, math.inf)
 
 
 def test_a_share_has_an_interval_even_if_all_lines_are_right():

@@ -16,9 +16,7 @@ from geval_py import compare, evaluate
 from geval_py.explaining.calibration import calibration
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.significance import beta_cdf, expanded_tail, t_quantile, t_tails
-from geval_py.explaining.statistics import (
-    spread_of_mean,
-)
+from geval_py.explaining.statistics import spread_of_mean
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.registry import METRICS
 

@@ -360,10 +360,8 @@ def systems_in(text):
 
 
 @pytest.mark.parametrize(("words", "systems"), [
-    ("", ["good", "one", "two"]),
-    ("out-model=one.tsv dev-0/out-model=good.tsv", ["good", "one"]),
-    ("other/out.tsv out-model=one.tsv", ["out", "one"]),
-    ("other out-model=one.tsv", ["out", "x", "one"]),
+    ("", ["good", "one", "two"]), ("out-model=one.tsv dev-0/out-model=good.tsv", ["good", "one"]),
+    ("other/out.tsv out-model=one.tsv", ["out", "one"]), ("other out-model=one.tsv", ["out", "x", "one"]),
     ("other other/out.tsv", ["out", "x"]),
 ])  # fmt: skip
 def test_outputs(words, systems, challenge, compared):
@@ -449,10 +447,9 @@ def test_which_scores_are_the_best(challenge):
     assert r"\textbf" not in compare(evaluations(challenge, "one", "two"), samples=100).to_latex()
 
 
-@pytest.mark.parametrize(
-    ("p", "stars"),
-    [(0.05, ""), (0.0499, "*"), (0.01, "*"), (0.0099, "**"), (0.001, "**"), (0.0009, "***"), (None, "")],
-)
+@pytest.mark.parametrize(("p", "stars"), [
+    (0.05, ""), (0.0499, "*"), (0.01, "*"), (0.0099, "**"), (0.001, "**"), (0.0009, "***"), (None, ""),
+])  # fmt: skip
 def test_stars_and_the_best_score(p, stars, challenge):
     comparison = compare(evaluations(challenge, "one", "two", "good"), baseline="one", samples=100)
     comparison = replace(comparison, systems=tuple(replace(of, p_value=p) for of in comparison.systems))
@@ -482,16 +479,6 @@ def test_names_of_ones_own(challenge, compared):
         assert compared(*words, "--format", form) == compared(*words[:-4], "--format", form)
 
 
-def test_a_name_of_an_output_that_is_not_there(challenge, compared):
-    there = "there are out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"
-    for word, message in {
-        "godo=A": f"`godo` is none of the outputs compared\n  did you mean good? {there}",
-        "x=y=A": f"`x=y` is none of the outputs compared\n  {there}",
-        "good": "argument --name: 'good' is not OUT=NAME, as in out.tsv=Ours\n  geval compare --help shows the options",
-    }.items():
-        assert compared("-t", "dev-0", "--samples", "100", "--name", word) == (2, "", f"geval: {message}\n")
-
-
 def test_latex_in_python(challenge):
     comparison = compare(evaluations(challenge, "one", "two", "good"), samples=100)
     assert comparison.to_latex() == "".join(comparison.latex())
@@ -508,14 +495,11 @@ def test_latex_in_python(challenge):
 
 ERRORS = [
     (["out-model=one.tsv"], 2, "a comparison takes two outputs or more; there is 1"),
-    (["no.tsv", "out-model=one.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
     (["empty", "out-model=one.tsv"], 1, "No file with the test results: `empty/out.tsv`\n  `empty` holds no file"),
     (["-m", "{LogLoss,Perplexity}Hashed"], 2, "geval compare takes one metric; 2 were given"),
     (["-m", "{LogLoss,Perplexity}Hashed", "-m", "Accuracy"], 2, "geval compare takes one metric; 3 were given"),
     (["--baseline", "godo"], 2, "`godo` is none of the outputs compared\n  did you mean good? there are out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
     (["--samples", "0"], 2, "the number of bootstrap samples is at least 1"),
-    (["-o", "\x1b"], 1, "No file with the test results: `./dev-0/\\x1b`\n  `./dev-0` holds expected.tsv, in.tsv, out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
-    (["-o"], 2, "argument -o/--out-file: expected one argument\n  geval compare --help shows the options"),
 ]  # fmt: skip
 
 

@@ -34,8 +34,7 @@ PROBABLE = [f"{one}:{0.5 + n / 100:.2f}" for n, one in enumerate(GOOD)]
 DOUBTFUL = [f"{one}:{0.9 - n / 100:.2f}" for n, one in enumerate(BAD)]
 DATA = {
     **dict.fromkeys(["Pearson", "Spearman"], (NUMBERS, NEAR, FAR)),
-    **dict.fromkeys(["Macro-F1", "NMI"], (CLASSES, GOOD, BAD)),
-    "Improvement@0.5": (NUMBERS, NEAR, FAR),
+    **dict.fromkeys(["Macro-F1", "NMI"], (CLASSES, GOOD, BAD)), "Improvement@0.5": (NUMBERS, NEAR, FAR),
     "SegmentAccuracy": [[f"{one}:1-4" for one in of] for of in (CLASSES, GOOD, BAD)],
     "BIO-Weighted-F1": [[f"B-{one} O" for one in of] for of in (CLASSES, GOOD, BAD)],
     "Probabilistic-MultiLabel-F1": (CLASSES, PROBABLE, DOUBTFUL),
@@ -45,7 +44,7 @@ DATA = {
     "Probabilistic-Soft2D-F1": [
         [f"{one[0]}:1,1,2,{end}{one[1:]}" for one in of] for of, end in ((CLASSES, 4), (PROBABLE, 5), (DOUBTFUL, 6))
     ],
-}
+}  # fmt: skip
 OF_CLASSES = {  # means over as many classes as there are numbers or texts
     "MacroAvg/RMSE": ([f"{float(number):.0f}" for number in NUMBERS], NEAR, FAR),
     "MacroAvg/Fuzzy/Accuracy": ([f"{one}{one}d" for one in CLASSES], GOOD, BAD),

@@ -54,14 +54,11 @@ LINES = {"FileId": 15, "Source id": 60, "Newspaper": 60, "Year": 20, "Genre": 10
 
 
 @pytest.mark.parametrize(("columns", "chosen", "notes"), [
-    (["FileId", "Text"], "FileId", []),
-    (["Page", "doc_id", "FileId"], "doc_id", []),
-    (["FileId", "Source id"], "Source id", []),
-    (["Source id", "FileId"], "Source id", []),
+    (["FileId", "Text"], "FileId", []), (["Page", "doc_id", "FileId"], "doc_id", []),
+    (["FileId", "Source id"], "Source id", []), (["Source id", "FileId"], "Source id", []),
     (["FileId", "Newspaper", "Genre", "Page"], "FileId",
-     [f"lines with the same FileId have the same Newspaper: {DEPEND.format('Newspaper')}"]),
-    (["Genre", "Text"], None, []),
-    (["Year"], None, [DEPEND.format("Year")]),
+        [f"lines with the same FileId have the same Newspaper: {DEPEND.format('Newspaper')}"]),
+    (["Genre", "Text"], None, []), (["Year"], None, [DEPEND.format("Year")]),
     (["Year", "Text", "Page of"], None,
      ["if lines with the same Year or Page of depend on each other, use --documents Year or --documents Page\\ of"]),
 ])  # fmt: skip
@@ -162,10 +159,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("column", "name", "of_line", "count"),
-    [("FileId", "FileId", [0, 1, 0, 2], 3), ("1", "FileId", [0, 1, 0, 2], 3), ("2", "Text", [0, 1, 0, 2], 3)],
-)
+@pytest.mark.parametrize(("column", "name", "of_line", "count"), [
+    ("FileId", "FileId", [0, 1, 0, 2], 3), ("1", "FileId", [0, 1, 0, 2], 3), ("2", "Text", [0, 1, 0, 2], 3),
+])  # fmt: skip
 def test_a_column_tells_the_documents(column, name, of_line, count, folder):
     found = documents_in(evaluate(folder, "dev-0"), column)
     assert (found.column, found.of_line.tolist(), found.count) == (name, of_line, count)

@@ -174,14 +174,9 @@ PROPERTY = settings(deadline=None, derandomize=True)
 def ranked_words(words, losses, *, kinds=None, least=1, **wanted):
     """Rank the words of expected lines by perplexities."""
     return worst_features(
-        [("", line, "") for line in words],
-        [math.exp(loss) for loss in losses],
-        worst_is_greatest=True,
-        kinds=kinds,
-        least=least,
-        losses=losses,
-        **wanted,
-    )
+        [("", line, "") for line in words], [math.exp(loss) for loss in losses], worst_is_greatest=True, kinds=kinds,
+        least=least, losses=losses, **wanted,
+    )  # fmt: skip
 
 
 def table(features):
@@ -216,6 +211,3 @@ def test_infinite_losses():
     rows = table(ranked_words(["a", "b", "a", "b"], [math.inf, 1.0, 2.0, 3.0]))
     assert (rows["exp:a"]["perplexity"], rows["exp:b"]["perplexity"]) == (math.inf, pytest.approx(math.exp(2)))
     assert all(math.isnan(row["gain"]) for row in rows.values())
-
-
-# From outside

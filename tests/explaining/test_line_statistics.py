@@ -15,7 +15,6 @@ from geval_py.scoring.metrics.registry import METRICS
 
 LINES, SEED = 60, 7
 
-
 PRECISION, ERRORS = METRICS["TokenAccuracy"], METRICS["WER"]  # what is right, or wrong, of so many words
 each_metric = pytest.mark.parametrize(
     ("metric", "sign"), [(PRECISION, -1), (ERRORS, 1)], ids=["higher is better", "lower is better"]

@@ -17,14 +17,7 @@ from scipy import optimize, stats
 from geval_py import MalformedLineError, check, evaluate, improve, score
 from geval_py.errors import ExistingFileError, UnreadableFileError
 from geval_py.explaining.derived import mixed_output
-from geval_py.explaining.mixing import (
-    MIN_GAIN,
-    Change,
-    best_weights,
-    change_of,
-    fold_of_lines,
-    frequent_words,
-)
+from geval_py.explaining.mixing import MIN_GAIN, Change, best_weights, change_of, fold_of_lines, frequent_words
 from geval_py.reading.outputs import output_at
 from geval_py.scoring.kernel.rewriting import Mixing
 
@@ -55,11 +48,8 @@ def test_gazette(gazette):
     """174.60 as it is, 158.87 by four weights that another implementation found in the same folds."""
     mixture = improve(gazette[0], words=1000, documents="FileId")
     assert [component.name for component in mixture.components] == [
-        "out-model=bigram.tsv",
-        "out-model=bigram.tsv, rest to train",
-        "train",
-        "uniform",
-    ]
+        "out-model=bigram.tsv", "out-model=bigram.tsv, rest to train", "train", "uniform",
+    ]  # fmt: skip
     assert (mixture.best, mixture.folds, mixture.documents, mixture.words) == ("out-model=bigram.tsv", 10, 36, 974)
     assert (mixture.score, mixture.held_out) == pytest.approx((174.60, 158.87), abs=0.01)
     assert (mixture.taken, mixture.bins) == (True, 1)
@@ -297,8 +287,7 @@ NO_TRAIN = "there is no train/expected.tsv, whose frequent words would be mixed 
 
 
 @pytest.mark.parametrize(("lines", "arguments", "message"), [
-    (100, {"words": 5}, NO_TRAIN),
-    (100, {"seed": -1}, "the seed is a whole number from 0 on"),
+    (100, {"words": 5}, NO_TRAIN), (100, {"seed": -1}, "the seed is a whole number from 0 on"),
     (99, {}, f"{FEW}; take 100 lines or more, or give force=…"),
 ])  # fmt: skip
 def test_refused(lines, arguments, message):
@@ -370,11 +359,10 @@ def test_the_interval_is_that_of_the_sums_of_documents():
 
 
 INFINITE = {
-    "fixed": ([1.0, 1.0], [math.inf, 1.0], -math.inf, True),
-    "broken": ([math.inf, 1.0], [1.0, 2.0], math.inf, False),
+    "fixed": ([1.0, 1.0], [math.inf, 1.0], -math.inf, True), "broken": ([math.inf, 1.0], [1.0, 2.0], math.inf, False),
     "both": ([math.inf, 1.0], [1.0, math.inf], math.inf, False),
     "the same": ([math.inf, 1.0], [math.inf, 1.0], 0.0, False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("losses", "base", "mean", "better"), INFINITE.values(), ids=INFINITE)

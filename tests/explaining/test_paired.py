@@ -20,9 +20,8 @@ LOG_LOSS = METRICS["LogLossHashed"]
 EIGHT_LINES = {
     "no difference": [0.1, -0.1, 0.2, -0.3, 0.3, -0.2, 0.05, -0.06],
     "a small one": [0.1, -0.1, 0.2, -0.3, 0.3, 0.2, 0.05, 0.06],
-    "a great one": [1.0, 1.1, 0.9, 1.2, 1.0, 0.8, 1.3, 0.95],
-    "ties": [1.0, 0.0, 1.0, 0.0, 0.0, -1.0, 0.0, 1.0],
-}
+    "a great one": [1.0, 1.1, 0.9, 1.2, 1.0, 0.8, 1.3, 0.95], "ties": [1.0, 0.0, 1.0, 0.0, 0.0, -1.0, 0.0, 1.0],
+}  # fmt: skip
 
 
 def sample(*columns, metric=LOG_LOSS, classes=()):

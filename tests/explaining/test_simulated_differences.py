@@ -9,7 +9,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 from resampled import column, paired
-from scipy import stats
 
 from geval_py.explaining.significance import holm
 from geval_py.explaining.statistics import Estimator, intervals, pair_tests, sample_of
@@ -65,7 +64,7 @@ BY_LINE = {  # differences, their true mean, and how often p may be below 0.05
 def test_by_line(kind):
     """The interval leaves out the true difference as often as its test rejects it; the test is also one-sided."""
     draw, true, level = BY_LINE[kind]
-    rng, alarms, no_worse, noted = np.random.default_rng(2), 0, 0, 0
+    rng, alarms, no_worse = np.random.default_rng(2), 0, 0
     for _ in range(TRIALS):
         differences = draw(rng)
         base = 100 + rng.exponential(2, len(differences))
@@ -73,23 +72,11 @@ def test_by_line(kind):
         low, high = change.ends
         alarms += not low <= true <= high
         no_worse += "nats" in kind and change.p_of_more(true) < 0.05
-        noted += abs(change.spread.skewness) > 0.5
-    shares = np.array([alarms, no_worse, noted]) / TRIALS
-    print("\n{}: level {:.1%}, no worse {:.1%}, noted {:.0%} of {}".format(kind, *shares, TRIALS))
+    shares = np.array([alarms, no_worse]) / TRIALS
+    print("\n{}: level {:.1%}, no worse {:.1%} of {}".format(kind, *shares, TRIALS))
     assert shares[0] <= level
     if "nats" in kind:
         assert shares[1] <= 0.075
-
-
-@pytest.mark.long
-def test_right_and_wrong_lines():
-    """The exact test is of the lines on which just one system is right."""
-    rng, alarms = np.random.default_rng(2), 0
-    for _ in range(TRIALS):
-        both = rng.random((2, 200)) < rng.beta(1, 1, 200)
-        alarms += paired(*(~both).astype(float), metric=ACCURACY).change.p_value < 0.05
-    print(f"\n200 lines, right or wrong: level {alarms / TRIALS:.1%} of {TRIALS}")
-    assert alarms / TRIALS <= 0.05
 
 
 POWER = {
@@ -102,16 +89,13 @@ POWER = {
 @pytest.mark.long
 @pytest.mark.parametrize("kind", POWER)
 def test_the_power_by_line(kind):
-    """Beside the power of the test with random signs."""
     draw, least = POWER[kind]
-    rng, found, by_signs = np.random.default_rng(3), 0, 0
+    rng, found = np.random.default_rng(3), 0
     for _ in range(TRIALS):
         differences = draw(rng)
         base = 100 + rng.exponential(2, len(differences))
         found += paired(base, base + differences).change.p_value < 0.05
-        signs = rng.integers(0, 2, (499, len(differences))) * 2.0 - 1
-        by_signs += (1 + np.sum(np.abs(signs @ differences) >= abs(differences.sum()))) / 500 < 0.05
-    print(f"\n{kind}: power {found / TRIALS:.1%}, with random signs {by_signs / TRIALS:.1%} of {TRIALS}")
+    print(f"\n{kind}: power {found / TRIALS:.1%} of {TRIALS}")
     assert found / TRIALS >= least
 
 
@@ -120,12 +104,10 @@ def sizes_of(rng, documents, deviation):
 
 
 BY_DOCUMENT = {  # documents, how unequal their sizes are, and their effects
-    "12 documents": (12, 0.0, "normal"),
-    "40 documents": (40, 0.0, "normal"),
-    "12 documents of different sizes": (12, 1.0, "normal"),
-    "40 documents of different sizes": (40, 1.0, "normal"),
+    "12 documents": (12, 0.0, "normal"), "40 documents": (40, 0.0, "normal"),
+    "12 documents of different sizes": (12, 1.0, "normal"), "40 documents of different sizes": (40, 1.0, "normal"),
     "40 documents, exponential effects": (40, 0.0, "exponential"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.long
@@ -171,19 +153,15 @@ def test_groups(documents):
 @pytest.mark.long
 @pytest.mark.parametrize("share", [0.9, 0.97, 0.99])
 def test_the_accuracy_by_document(share):
-    """Wilson's interval, beside one that is symmetrical about the score."""
-    rng, held, plain = np.random.default_rng(8), 0, 0
+    """By Wilson's interval."""
+    rng, held = np.random.default_rng(8), 0
     labels = np.repeat(np.arange(40), 25)
     for _ in range(DOCUMENT_TRIALS):
         shares = rng.beta(20 * share, 20 * (1 - share), 40)
         wrong = (rng.random(1000) >= shares[labels]).astype(float)
         (interval,) = intervals(sample_of(ACCURACY, [column(wrong)], labels), samples=1, seed=1)
         held += interval.low <= share <= interval.high
-        means = 1 - wrong.reshape(40, 25).mean(axis=1)
-        plain += abs(means.mean() - share) <= stats.t.ppf(0.975, 39) * stats.sem(means)
-    print(
-        f"\naccuracy {share:.0%}: coverage {held / DOCUMENT_TRIALS:.1%}, symmetric {plain / DOCUMENT_TRIALS:.1%} of {DOCUMENT_TRIALS}"
-    )
+    print(f"\naccuracy {share:.0%}: coverage {held / DOCUMENT_TRIALS:.1%} of {DOCUMENT_TRIALS}")
     assert held / DOCUMENT_TRIALS >= 0.925
 
 

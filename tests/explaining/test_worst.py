@@ -22,9 +22,6 @@ from geval_py.reading.features import FeatureKinds, split_tokens, word_shape
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))
 
 
-# A naive ranking, word by word as the specification says
-
-
 def rounded_scores(scores):
     return [0.0 if abs(score) < 1e-12 else float(f"{score:.11e}") for score in scores]
 
@@ -113,15 +110,10 @@ SCORED = st.tuples(st.tuples(COLUMNS, WORDS, WORDS), SCORE)
 @pytest.mark.slow
 @settings(PROPERTY, max_examples=examples(150))
 @given(
-    scored=st.lists(SCORED, max_size=9),
-    greatest_first=st.booleans(),
-    header=st.sampled_from([(), ("b", "a"), ("z", "y", "x", "w")]),
-    bigrams=st.booleans(),
-    shapes=st.booleans(),
-    pairs=st.booleans(),
-    least=st.integers(0, 3),
-    least_cartesian=st.sampled_from([None, 1, 2, 3]),
-)
+    scored=st.lists(SCORED, max_size=9), greatest_first=st.booleans(),
+    header=st.sampled_from([(), ("b", "a"), ("z", "y", "x", "w")]), bigrams=st.booleans(), shapes=st.booleans(),
+    pairs=st.booleans(), least=st.integers(0, 3), least_cartesian=st.sampled_from([None, 1, 2, 3]),
+)  # fmt: skip
 def test_features_are_ranked_as_the_specification_says(
     scored, greatest_first, header, bigrams, shapes, pairs, least, least_cartesian
 ):
@@ -173,14 +165,9 @@ def test_shapes_of_lines_are_those_of_their_tokens(lines):
 def ranked(rows, *, scores=None, header=(), least=1, least_cartesian=None, **kinds):
     """Return the names of the features of (input, expected, output) rows, the worst first."""
     return worst_features(
-        rows,
-        range(len(rows)) if scores is None else scores,
-        worst_is_greatest=True,
-        header=header,
-        kinds=FeatureKinds(**kinds),
-        least=least,
-        least_of_pair=least_cartesian,
-    )
+        rows, range(len(rows)) if scores is None else scores, worst_is_greatest=True, header=header,
+        kinds=FeatureKinds(**kinds), least=least, least_of_pair=least_cartesian,
+    )  # fmt: skip
 
 
 def test_the_columns_of_the_table():
@@ -372,10 +359,9 @@ def test_ranks(scores, ranks):
     assert rank_scores(-values, greatest_first=False).tolist() == ranks
 
 
-@pytest.mark.parametrize(
-    ("module", "limit", "most", "what"),
-    [(feature_ranking, "MAX_PAIRS", 10, "to show"), (features, "MAX_COUNTED", 5, "to count")],
-)
+@pytest.mark.parametrize(("module", "limit", "most", "what"), [
+    (feature_ranking, "MAX_PAIRS", 10, "to show"), (features, "MAX_COUNTED", 5, "to count"),
+])  # fmt: skip
 def test_too_many_pairs_are_refused(module, limit, most, what, monkeypatch):
     """Of ten words, none makes more than nine pairs, which are counted one word at a time."""
     monkeypatch.setattr(module, limit, most)

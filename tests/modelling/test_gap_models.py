@@ -76,11 +76,9 @@ def test_time_is_linear_in_the_windows():
 COLUMNS = {
     "by their names": ({"Id": "d", "RightContext": "c", "LeftContext": "a\\nb"}, ("a\nb", "c", "d")),
     "the last two": ({"1": "d", "2": "a", "3": "b"}, ("a", "b", "d")),
-    "two": ({"1": "a", "2": "b"}, ("a", "b", "")),
-    "one": ({"1": "a b\\n"}, ("a b\n", "", "")),
-    "left alone": ({"Id": "d", "left": "a"}, ("a", "", "d")),
-    "none": ({}, ("", "", "")),
-}
+    "two": ({"1": "a", "2": "b"}, ("a", "b", "")), "one": ({"1": "a b\\n"}, ("a b\n", "", "")),
+    "left alone": ({"Id": "d", "left": "a"}, ("a", "", "d")), "none": ({}, ("", "", "")),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("columns", "wanted"), COLUMNS.values(), ids=COLUMNS)

@@ -101,7 +101,6 @@ ARCHITECTURES = {
     "rwkv": {"hidden_size": 64, "attention_hidden_size": 64, "num_hidden_layers": 2},
 }  # fmt: skip
 
-
 WITHOUT_CACHE = ("bamba", "mamba", "rwkv")  # none that is exact behind copies of a text
 
 
@@ -138,7 +137,6 @@ def tiny_gpt2(tmp_path_factory):
 
 
 def spellings(texts, word):
-    """Yield all ways to spell a word by tokens."""
     if not word:
         yield ()
     for token, text in enumerate(texts):
@@ -295,17 +293,16 @@ NO_SPACE = (
 
 @pytest.mark.long
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda folder: gpt2(folder, lambda: word_piece()[0], {}), NO_SPACE),
-    (without_tokenizer, NO_SPACE),
+    (lambda folder: gpt2(folder, lambda: word_piece()[0], {}), NO_SPACE), (without_tokenizer, NO_SPACE),
     (lambda folder: gpt2(folder, byte_level) or few_letters_fewer(folder), "the tokenizer of {} has 600 tokens, and "
-     "its model 500\n  the tokenizer is that of another model"),
+        "its model 500\n  the tokenizer is that of another model"),
     (lambda folder: bert(folder, "AutoModel"), "{} lacks weights of a BertForMaskedLM, such as "
-     "cls.predictions.bias\n  it is a part of a model, or one that predicts no tokens"),
+        "cls.predictions.bias\n  it is a part of a model, or one that predicts no tokens"),
     (t5, "the tokenizer of {} has no token that marks a gap"),
     (byt5, "{} has no tokenizer of the package tokenizers\n  a model of bytes, such as ByT5, has none: choose one such "
      "as mT5\n"),
     (truncated, "transformers cannot load {}: Error while deserializing header: incomplete metadata, file not fully "
-     "covered"),
+        "covered"),
     (adapter, "transformers cannot load {}: the adapter names no model"),
     (lambda folder: folder, "transformers cannot load {}: Repo id must be in the form 'repo_name' or "),
 ], ids=["WordPiece", "no tokenizer", "other", "no head", "T5", "ByT5", "truncated", "LoRA", "no repository"])  # fmt: skip
@@ -491,11 +488,8 @@ def write_gguf(path, folder):
         array = (weights.T if weights.dim() == 2 and ".c_" in name else weights).contiguous().numpy()
         writer.add_tensor(f"{(block or '').replace('h.', 'blk.')}{names[part]}.{kind}", array)
     for write in (
-        writer.write_header_to_file,
-        writer.write_kv_data_to_file,
-        writer.write_tensors_to_file,
-        writer.close,
-    ):
+        writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file, writer.close,
+    ):  # fmt: skip
         write()
 
 
@@ -543,7 +537,6 @@ def roberta_like():
 
 @pytest.fixture(scope="module", params=[word_piece, roberta_like])
 def tiny_bert(request, tmp_path_factory):
-    """Write a BERT with two small layers of random weights."""
     tokenizer, special = request.param()
     names = (f"{name}_token" for name in ("pad", "unk", "cls", "sep", "mask"))
     folder = tmp_path_factory.mktemp("models") / request.param.__name__

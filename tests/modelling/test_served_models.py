@@ -175,8 +175,7 @@ def test_a_busy_server_is_asked_again(status, replies):
 
 
 @pytest.mark.parametrize(("status", "body", "headers", "message"), [
-    (401, "who are you?", {}, "answers 401: who are you?"),
-    (404, "no such model", {}, "answers 404: no such model"),
+    (401, "who are you?", {}, "answers 401: who are you?"), (404, "no such model", {}, "answers 404: no such model"),
     (429, {"error": {"code": "insufficient_quota"}}, {}, 'answers 429: {"error":{"code":"insufficient_quota"}}'),
     (307, "", {"location": "https://there/v1"}, "answers 307: \n  its address is https://there/v1"),
     (307, "", {}, "answers 307: \n  its address is not named"),

@@ -190,8 +190,7 @@ NO_WORD = (
 
 
 @pytest.mark.parametrize(("texts", "size", "message"), [
-    ((b"", b"a", b"b", b"\n"), 5, NO_SPACE),
-    ((b"", b"\n", b"a", b" \xc3"), 5, NO_WORD.format("3 gaps")),
+    ((b"", b"a", b"b", b"\n"), 5, NO_SPACE), ((b"", b"\n", b"a", b" \xc3"), 5, NO_WORD.format("3 gaps")),
     ((b"", b"\n", b"a", b" \xc3"), 1, NO_WORD.format("1 gap")),
 ])  # fmt: skip
 def test_a_model_without_words_is_an_error(texts, size, message):
@@ -212,8 +211,7 @@ class Words:
 
 
 @pytest.mark.parametrize(("model", "train", "message"), [
-    (5, [], "int is no WordModel: it lacks fit, words"),
-    (Words([]), [], "Words is no WordModel: it lacks fit"),
+    (5, [], "int is no WordModel: it lacks fit, words"), (Words([]), [], "Words is no WordModel: it lacks fit"),
     (type("Learner", (), {"fit": None})(), [], "Learner is no WordModel: it lacks words"),
     (Words, None, "Words is a class: give an instance of it"),
     (Words([{}, {"the": 2}]), None,

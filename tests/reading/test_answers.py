@@ -31,16 +31,13 @@ def reason_of(path):
 
 
 ROWS = [
-    [{"answer": word} for word in WORDS],
-    [{"id": n, "word": word} for n, word in enumerate(WORDS)],
+    [{"answer": word} for word in WORDS], [{"id": n, "word": word} for n, word in enumerate(WORDS)],
     [{"text": "x", "left": "y", "expected": word} for word in WORDS],
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "rows"), [
-    ("expected.jsonl", ROWS[0]),
-    ("expected.ndjson", ROWS[1]),
-    ("expected.json", ROWS[2]),
+    ("expected.jsonl", ROWS[0]), ("expected.ndjson", ROWS[1]), ("expected.json", ROWS[2]),
     ("expected.jsonl.gz", ROWS[0]),
 ])  # fmt: skip
 def test_a_challenge_with_answers_in_json(name, rows, tmp_path, monkeypatch, capsys):

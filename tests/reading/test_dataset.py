@@ -16,17 +16,12 @@ def challenge(tmp_path):
     """A challenge with an output in dev-0 and hidden answers in test-A."""
     tree = {
         "config.txt": "--metric LogLossHashed --in-header in-header.tsv --out-header out-header.tsv\n",
-        "in-header.tsv": "Year\tLeft\n",
-        "out-header.tsv": "Word\n",
+        "in-header.tsv": "Year\tLeft\n", "out-header.tsv": "Word\n",
         "train/in.tsv": "Year\tLeft\n1884\tOn\\nand\r\n1885\tof the\n",
-        "train/expected.tsv": "Word\nafter\nsame\\n\n",
-        "dev-0/in.tsv": "1886\ta\n",
-        "dev-0/expected.tsv": "b\n",
-        "dev-0/out-model=2.tsv": ":1\n",
-        "dev-0/out-model=10.tsv": ":1\n",
-        "test-A/in.tsv": "1887\tc\n1888\n\n1889\td\te\tf",
-        "outputs/out.tsv": ":1\n",
-    }
+        "train/expected.tsv": "Word\nafter\nsame\\n\n", "dev-0/in.tsv": "1886\ta\n", "dev-0/expected.tsv": "b\n",
+        "dev-0/out-model=2.tsv": ":1\n", "dev-0/out-model=10.tsv": ":1\n",
+        "test-A/in.tsv": "1887\tc\n1888\n\n1889\td\te\tf", "outputs/out.tsv": ":1\n",
+    }  # fmt: skip
     for name, text in tree.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(text.encode())
@@ -38,9 +33,8 @@ def items(challenge, name, **arguments):
 
 
 TRAIN = [
-    Item(1, {"Year": "1884", "Left": r"On\nand"}, "after"),
-    Item(2, {"Year": "1885", "Left": "of the"}, r"same\n"),
-]
+    Item(1, {"Year": "1884", "Left": r"On\nand"}, "after"), Item(2, {"Year": "1885", "Left": "of the"}, r"same\n"),
+]  # fmt: skip
 
 
 def test_items(challenge):
@@ -64,11 +58,9 @@ def test_a_compressed_set(challenge):
 
 def test_hidden_answers_and_lines_with_fewer_and_more_columns(challenge):
     assert items(challenge, "test-A") == [
-        Item(1, {"Year": "1887", "Left": "c"}, None),
-        Item(2, {"Year": "1888"}, None),
-        Item(3, {"Year": ""}, None),
+        Item(1, {"Year": "1887", "Left": "c"}, None), Item(2, {"Year": "1888"}, None), Item(3, {"Year": ""}, None),
         Item(4, {"Year": "1889", "Left": "d", "3": "e", "4": "f"}, None),
-    ]
+    ]  # fmt: skip
 
 
 def test_a_set_without_an_input(challenge):
@@ -76,17 +68,11 @@ def test_a_set_without_an_input(challenge):
     assert items(challenge, "train") == [Item(1, {}, "after"), Item(2, {}, r"same\n")]
 
 
-# A table
-
-
 def test_to_frame(challenge):
     frame = Challenge.open(challenge)["train"].to_frame()
     assert frame.to_dict("list") == {
-        "line": [1, 2],
-        "Year": ["1884", "1885"],
-        "Left": [r"On\nand", "of the"],
-        "expected": ["after", r"same\n"],
-    }
+        "line": [1, 2], "Year": ["1884", "1885"], "Left": [r"On\nand", "of the"], "expected": ["after", r"same\n"],
+    }  # fmt: skip
     assert list(Challenge.open(challenge)["train"].to_frame(unescape=True)["Left"]) == ["On\nand", "of the"]
 
 
@@ -99,12 +85,7 @@ def test_to_frame_of_columns_called_like_others(challenge):
     assert list(Challenge.open(challenge)["dev-0"].to_frame()) == ["line", "in<line>", "in<expected>", "expected"]
 
 
-# What is wrong
-
-COUNTS = {
-    "fewer inputs": ("1\n", "a\nb\nc\n", "few", 1, 3),
-    "more inputs": ("1\n2\n3\n4\n", "a\nb\n", "many", 4, 2),
-}
+COUNTS = {"fewer inputs": ("1\n", "a\nb\nc\n", "few", 1, 3), "more inputs": ("1\n2\n3\n4\n", "a\nb\n", "many", 4, 2)}
 
 
 @pytest.mark.parametrize(("inputs", "answers", "how", "lines", "wanted"), COUNTS.values(), ids=COUNTS)

@@ -18,7 +18,6 @@ SCORE = "1.9990239141044412\n"  # 1 / (0.5 + 0.25 / 1024)
 
 @pytest.fixture
 def challenge(tmp_path, monkeypatch):
-    """The current directory."""
     (tmp_path / "dev-0").mkdir()
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
     for name, text in {"in": "the sky\na tree\n", "expected": "the\na\n", "out": OUT}.items():
@@ -27,16 +26,12 @@ def challenge(tmp_path, monkeypatch):
     return tmp_path
 
 
-# What was not fetched
-
-
 def by_lfs(path):
     path.write_bytes(LFS)
     return f"Line 1: Unexpected data in `./dev-0/{path.name}`: it is a git-lfs pointer: run git lfs pull"
 
 
 def by_annex(path):
-    """A link into the folder where the content would be."""
     path.unlink()
     path.symlink_to("../.git/annex/objects/Xv/1q/SHA256E-s12345--4d7a2146.tsv/SHA256E-s12345--4d7a2146.tsv")
     return f"Cannot read `./dev-0/{path.name}`: its content is not here: run git annex get {path.name}"
@@ -68,9 +63,6 @@ def test_answers_and_an_output_that_were_not_fetched(leave, name, words, challen
     assert geval(*words.split(), "-t", "dev-0") == (1, "", f"geval: {message}\n")
 
 
-# What lies beside, and what is cut off
-
-
 @pytest.mark.parametrize(("age", "newer"), [(-9, ""), (9, "; `out.tsv.xz` is newer")])
 @pytest.mark.parametrize("words", [(), ("-o", "out.tsv"), ("-o", "dev-0/out.tsv")])
 def test_a_file_beside_its_compressed_twin(age, newer, words, challenge, geval):
@@ -87,13 +79,9 @@ def test_a_file_beside_its_compressed_twin(age, newer, words, challenge, geval):
 
 
 CUT = [  # the output, and how many entries its last line has, if it may be cut off
-    ("the:0.5 :0.5\na:0.5", 1),
-    (OUT + "the:0.5 :0.5", 2),
-    (OUT + "the:0.5 :0.5\n", None),
-    (OUT + "the:0.5 a:0.25 :0.25", None),
-    (OUT + ":1\nthe:0.5", None),
-    ("the:0.5", None),
-]
+    ("the:0.5 :0.5\na:0.5", 1), (OUT + "the:0.5 :0.5", 2), (OUT + "the:0.5 :0.5\n", None),
+    (OUT + "the:0.5 a:0.25 :0.25", None), (OUT + ":1\nthe:0.5", None), ("the:0.5", None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "entries"), CUT, ids=range(len(CUT)))
@@ -105,8 +93,6 @@ def test_a_last_line_that_may_be_cut_off(text, entries, challenge, geval):
     status, _, err = geval("-t", "dev-0", "-m", "LogLossHashed")
     assert (status, err) == (0, f"geval: note: `./dev-0/out.tsv`: {few}\n" if entries else "")
 
-
-# How often files are opened
 
 COUNT = """\
 import json, os, sys
@@ -124,13 +110,12 @@ sys.exit(status)
 """
 BIGRAM, UNIGRAM = "out-model=bigram.tsv", "out-model=unigram.tsv"
 OPENED = {  # command lines, and the files of the test set that they open
-    "-t dev-0": {"expected.tsv", BIGRAM, UNIGRAM},
-    "-t dev-0 --format json": {"expected.tsv", BIGRAM, UNIGRAM},
+    "-t dev-0": {"expected.tsv", BIGRAM, UNIGRAM}, "-t dev-0 --format json": {"expected.tsv", BIGRAM, UNIGRAM},
     "-t dev-0 -o bigram -l -s": {"expected.tsv", "in.tsv.xz", BIGRAM},
     "compare -t dev-0 --samples 20": {"expected.tsv", "in.tsv.xz", BIGRAM, UNIGRAM},
     "tune -t dev-0 -o bigram": {"expected.tsv", "in.tsv.xz", BIGRAM},
     "report -t dev-0 -o bigram": {"expected.tsv", "in.tsv.xz", BIGRAM, UNIGRAM},
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow

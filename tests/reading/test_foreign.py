@@ -63,22 +63,20 @@ FOREIGN = [
     (b"../../.git/annex/objects/Xv/1q/" + KEY + b"/" + KEY, "a git-annex pointer: run git annex get"),
     (tar_of(), "a tar archive: unpack it with tar -xf"),
     (tar_of("é/out.tsv", tarfile.PAX_FORMAT), "a tar archive: unpack it with tar -xf"),
-    (zip_of("out.tsv"), "a zip archive: unpack it"),
-    (zip_of(), "a zip archive: unpack it"),
+    (zip_of("out.tsv"), "a zip archive: unpack it"), (zip_of(), "a zip archive: unpack it"),
     (zip_of("[Content_Types].xml", "xl/workbook.xml"), "an Excel workbook: save it as text or CSV"),
     (zip_of("docProps/app.xml"), "an Excel workbook: save it as text or CSV"),
     (written(np.savez, np.ones(2)), f"a file of numpy arrays (.npz): {ARRAYS}"),
     (zip_of("archive/data.pkl"), f"a file of PyTorch: load it with torch.load, and {ARRAYS}"),
     (written(np.save, np.ones(2)), f"a numpy array (.npy): {ARRAYS}"),
     (len(SAFETENSORS).to_bytes(8, "little") + SAFETENSORS + bytes(8),
-     f"a file of safetensors: it has numbers without words: {ARRAYS}"),
+        f"a file of safetensors: it has numbers without words: {ARRAYS}"),
     *((pickle.dumps({"the": 0.5}, protocol), f"a pickle of Python or PyTorch: load it, and {ARRAYS}")
       for protocol in (2, 3, 4, 5)),
     (written(lambda file: pq.write_table(pa.table({"a": [1]}), file)), "Parquet: name it .parquet"),
     (b"%PDF-1.7\n", "a PDF document: export the text"),
     (b"\n <!DOCTYPE html><html>", "an HTML page: download the file itself, perhaps by its raw link"),
 ]  # fmt: skip
-
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".zst": zstd.compress}
 
@@ -99,13 +97,10 @@ def test_a_database(tmp_path):
     assert foreign_content(sqlite_of(tmp_path)[:512]) == "an SQLite database: export the table as CSV"
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"", b"the:0.5 :0.5\n", "Zürich:1\n".encode("cp1250"), b"version:0.5 https://git-lfs:0.5\n", b"../out:1\n",
-        b"PK:1\n", b"<html>:0.5 <b>:0.5\n", b'{"words": ["a"]}\n', b'12345678{"a": 1}\n', b"a" * 257 + b":1\n",
-        b"\xef\xbb\xbfthe:1\n", b"-1.5 " * 200,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("data", [
+    b"", b"the:0.5 :0.5\n", "Zürich:1\n".encode("cp1250"), b"version:0.5 https://git-lfs:0.5\n", b"../out:1\n",
+    b"PK:1\n", b"<html>:0.5 <b>:0.5\n", b'{"words": ["a"]}\n', b'12345678{"a": 1}\n', b"a" * 257 + b":1\n",
+    b"\xef\xbb\xbfthe:1\n", b"-1.5 " * 200,
+])  # fmt: skip
 def test_lines_are_not_foreign(data):
     assert foreign_content(data) is None

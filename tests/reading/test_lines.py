@@ -73,8 +73,6 @@ def stored(tmp_path):
 
 @pytest.fixture
 def standard_input(monkeypatch):
-    """Make a stream, or bytes, the standard input."""
-
     def set_it(data):
         stream = io.BytesIO(data) if isinstance(data, bytes) else data
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
@@ -106,14 +104,10 @@ def read_all(path, **keywords):
 
 
 def refused(path):
-    """The error of a file that cannot be read."""
     with pytest.raises((CorruptFileError, TooLargeError, UnreadableFileError)) as caught:
         read_all(path)
     assert caught.value.path == path
     return caught.value
-
-
-# What a file is
 
 
 @pytest.mark.parametrize("kind", [None, *COMPRESS])
@@ -142,8 +136,6 @@ def test_magic_numbers(head, name):
     assert (found and found.name) == name
 
 
-# Members, frames, streams
-
 MEMBERS = {
     "two gzip members": (lambda a, b: gzip.compress(a) + gzip.compress(b)),
     "gzip, an empty member between": (lambda a, b: gzip.compress(a) + gzip.compress(b"") + gzip.compress(b)),
@@ -168,19 +160,14 @@ def test_compressed_files_of_several_members_or_frames_are_read_whole(compose, s
     assert read_all(stored(whole)) == read_all("-") == TEXT + OTHER_TEXT
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", BOM, SKIPPABLE_FRAME, *(compress(b"") for compress in COMPRESS.values())],
-    ids=["empty file", "byte order mark", "skippable frame", *COMPRESS],
-)
+@pytest.mark.parametrize("data", [
+    b"", BOM, SKIPPABLE_FRAME, *(compress(b"") for compress in COMPRESS.values()),
+], ids=["empty file", "byte order mark", "skippable frame", *COMPRESS])  # fmt: skip
 def test_a_file_without_a_line(data, stored):
     path = stored(data)
     assert list(read_lines(path)) == []
     with LineReader(path, header="Word") as reader:
         assert (reader.block(), reader.rest()) == (b"", b"")
-
-
-# Damage
 
 
 @each_compression
@@ -195,12 +182,11 @@ def test_a_file_cut_anywhere_is_corrupt(kind, stored):
 DAMAGE = {  # where a byte is changed: from the end
     "gzip checksum": ("gzip", -8, "Error -3 while decompressing data: incorrect data check"),
     "gzip length": ("gzip", -1, "Error -3 while decompressing data: incorrect length check"),
-    "xz data": ("xz", -3000, "Corrupt input data"),
-    "xz end mark": ("xz", -1, "Corrupt input data"),
+    "xz data": ("xz", -3000, "Corrupt input data"), "xz end mark": ("xz", -1, "Corrupt input data"),
     "bzip2 checksum": ("bzip2", -2, "Invalid data stream"),
     "zstd data": ("zstd", -3000, "Unable to decompress Zstandard data: "),
     "zstd checksum": ("zstd", -1, "Unable to decompress Zstandard data: Restored data doesn't match checksum"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "place", "reason"), DAMAGE.values(), ids=DAMAGE)
@@ -214,11 +200,10 @@ def test_a_damaged_file_is_corrupt(kind, place, reason, stored):
 
 
 FOLLOWING = {
-    "text": (tuple(COMPRESS), b"the:0.5 :0.5\n"),
-    "zeros": (("bzip2", "zstd"), bytes(8)),
+    "text": (tuple(COMPRESS), b"the:0.5 :0.5\n"), "zeros": (("bzip2", "zstd"), bytes(8)),
     "zeros, then text": (("gzip", "xz"), bytes(8) + b"x"),
     "another compression": (("gzip", "xz", "bzip2"), zstd.compress(TEXT)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -280,9 +265,6 @@ def test_a_dictionary_of_64_mebibytes_as_of_xz_9_is_fine_and_one_of_4_gibibytes_
     assert refused(stored(xz_with_dictionary(40))).reason == "Memory usage limit exceeded"
 
 
-# Standard input and pipes
-
-
 @pytest.mark.parametrize("data", [TEXT, gzip.compress(TEXT), BOM + TEXT], ids=["text", "gzip", "BOM"])
 def test_standard_input(data, standard_input):
     stream = standard_input(data)
@@ -296,24 +278,18 @@ def test_standard_input(data, standard_input):
     "data", [b"", b"a:1\n", TEXT, bz2.compress(TEXT)], ids=["at once", "soon", "later", "inside bzip2"]
 )
 @pytest.mark.parametrize(("error", "reason"), [
-    (OSError(errno.EIO, "Input/output error"), "Input/output error"),
-    (TimeoutError("timed out"), "timed out"),
+    (OSError(errno.EIO, "Input/output error"), "Input/output error"), (TimeoutError("timed out"), "timed out"),
 ], ids=["with a number", "without"])  # fmt: skip
 def test_a_read_that_fails_names_the_source(data, error, reason, standard_input):
     standard_input(Trickle(data, error))
     assert str(refused("-")) == f"Cannot read standard input: {reason}"
 
 
-# Paths that cannot be read
-
-
 UNREADABLE = {
-    "missing": ("nowhere.tsv", "No such file or directory"),
-    "a folder": ("", "it is a folder, not a file"),
-    "below a file": ("file/out.tsv", "Not a directory"),
-    "a name too long": ("x" * 300, "File name too long"),
+    "missing": ("nowhere.tsv", "No such file or directory"), "a folder": ("", "it is a folder, not a file"),
+    "below a file": ("file/out.tsv", "Not a directory"), "a name too long": ("x" * 300, "File name too long"),
     "a zero byte": ("out\0.tsv", "embedded null byte"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "reason"), UNREADABLE.values(), ids=UNREADABLE)
@@ -321,9 +297,6 @@ def test_what_cannot_be_opened(name, reason, tmp_path):
     (tmp_path / "file").write_bytes(TEXT)
     path = os.path.join(tmp_path, name)
     assert str(refused(path)) == f"Cannot read `{visible(path)}`: {reason}"
-
-
-# Web addresses
 
 
 def test_is_address():
@@ -340,10 +313,8 @@ def answer(body, *headers, status="200 OK"):
 
 
 ANSWERS = {
-    "/fine": [answer(OTHER_TEXT, f"Content-Length: {len(OTHER_TEXT)}")],
-    "/no-length": [answer(OTHER_TEXT)],
-    "/gzip": [answer(gzip.compress(OTHER_TEXT))],
-    "/byte-order-mark": [answer(BOM + OTHER_TEXT)],
+    "/fine": [answer(OTHER_TEXT, f"Content-Length: {len(OTHER_TEXT)}")], "/no-length": [answer(OTHER_TEXT)],
+    "/gzip": [answer(gzip.compress(OTHER_TEXT))], "/byte-order-mark": [answer(BOM + OTHER_TEXT)],
     "/chunks": [answer(b"%x\r\n" % len(OTHER_TEXT), "Transfer-Encoding: chunked"), OTHER_TEXT, b"\r\n0\r\n\r\n"],
     "/redirected": [answer(b"", "Location: /fine", "Content-Length: 0", status="302 Found")],
     "/empty": [answer(b"", "Content-Length: 0")],
@@ -352,12 +323,9 @@ ANSWERS = {
     "/short-gzip": [answer(gzip.compress(TEXT)[:-1])],
     "/chunk-cut": [answer(b"ff\r\nthe:0.5", "Transfer-Encoding: chunked")],
     "/chunks-without-end": [answer(b"6\r\nthe:1\n\r\n", "Transfer-Encoding: chunked")],
-    "/no-http": [b"220 ready\r\n\r\n"],
-    "/nothing": [],
-    "/late": [WAIT],
-    "/late-body": [answer(b""), WAIT],
+    "/no-http": [b"220 ready\r\n\r\n"], "/nothing": [], "/late": [WAIT], "/late-body": [answer(b""), WAIT],
     "/to-a-file": [answer(b"", "Location: file:///etc/passwd", "Content-Length: 0", status="302 Found")],
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -402,11 +370,9 @@ def test_an_address_is_fetched(name, web):
 REFUSED = {
     "/missing": "the server answered 404 Not Found",
     "/short": f"the answer ended after {len(OTHER_TEXT)} of {len(OTHER_TEXT) + 1} bytes",
-    "/nothing": "Remote end closed connection without response",
-    "/late": "timed out",
-    "/late-body": "timed out",
+    "/nothing": "Remote end closed connection without response", "/late": "timed out", "/late-body": "timed out",
     "/to-a-file": "the server answered 302 Found - Redirection to url 'file:///etc/passwd' is not allowed",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "reason"), REFUSED.items(), ids=REFUSED)
@@ -441,21 +407,15 @@ def test_an_answer_that_is_too_large(name, web, monkeypatch):
     assert str(refused(web + name)) == f"Too large: `{web}{name}` unpacks to more than {len(OTHER_TEXT) - 1} bytes"
 
 
-# Lines
-
 DECODED = {
-    "nothing": (b"", []),
-    "a line": (b"the:1\n", ["the:1"]),
-    "no final line end": (b"a\nb", ["a", "b"]),
-    "blank lines": (b"\n\na\n\n", ["", "", "a", ""]),
-    "carriage returns": (b"a\r\n\rb\r\r\nc\rd\n", ["a", "b", "cd"]),
+    "nothing": (b"", []), "a line": (b"the:1\n", ["the:1"]), "no final line end": (b"a\nb", ["a", "b"]),
+    "blank lines": (b"\n\na\n\n", ["", "", "a", ""]), "carriage returns": (b"a\r\n\rb\r\r\nc\rd\n", ["a", "b", "cd"]),
     "other line ends": ("a\u2028b\x0bc\x85d\x0ce\n".encode(), ["a\u2028b\x0bc\x85d\x0ce"]),
-    "a zero byte": (b"a\0b\n", ["a\0b"]),
-    "undecodable": (b"k\xff\xfea\n\x80\n", ["k\ufffd\ufffda", "\ufffd"]),
+    "a zero byte": (b"a\0b\n", ["a\0b"]), "undecodable": (b"k\xff\xfea\n\x80\n", ["k\ufffd\ufffda", "\ufffd"]),
     "a cut character at a line end": (b"\xe2\x82\nx\n", ["\ufffd", "x"]),
     "a surrogate": (b"\xed\xa0\x80\n", ["\ufffd\ufffd\ufffd"]),
     "a byte order mark inside": (b"a\n" + BOM + b"b\n", ["a", "\ufeffb"]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("block", "lines"), DECODED.values(), ids=DECODED)
@@ -464,18 +424,14 @@ def test_decode_lines(block, lines, stored):
 
 
 HEADERS = {
-    "skipped": (b"Word\nthe\n", "Word", ["the"]),
-    "not asked for": (b"Word\nthe\n", None, ["Word", "the"]),
-    "not there": (b"the\nof\n", "Word", ["the", "of"]),
-    "only a part": (b"Words\n", "Word", ["Words"]),
-    "once": (b"Word\nWord\n", "Word", ["Word"]),
-    "in the second line": (b"the\nWord\n", "Word", ["the", "Word"]),
+    "skipped": (b"Word\nthe\n", "Word", ["the"]), "not asked for": (b"Word\nthe\n", None, ["Word", "the"]),
+    "not there": (b"the\nof\n", "Word", ["the", "of"]), "only a part": (b"Words\n", "Word", ["Words"]),
+    "once": (b"Word\nWord\n", "Word", ["Word"]), "in the second line": (b"the\nWord\n", "Word", ["the", "Word"]),
     "with a carriage return": (b"Word\r\nthe\r\n", "Word", ["the"]),
     "with a byte order mark": (BOM + b"Word\nthe\n", "Word", ["the"]),
     "with both": (BOM + b"FileId\tYear\r\nPsa-5\t1605\r\n", "FileId", ["Psa-5\t1605"]),
-    "alone": (b"Word\n", "Word", []),
-    "without a name": (b"\tYear\n\t1605\n", "", ["\t1605"]),
-}
+    "alone": (b"Word\n", "Word", []), "without a name": (b"\tYear\n\t1605\n", "", ["\t1605"]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "header", "lines"), HEADERS.values(), ids=HEADERS)
@@ -488,11 +444,10 @@ def test_a_data_file_whose_first_field_equals_the_headers_first_name(kind, data,
 
 
 MARKS = {
-    "none": (b"a:1\n", False, b"a:1\n"),
-    "one": (BOM + b"a:1\n", True, b"a:1\n"),
+    "none": (b"a:1\n", False, b"a:1\n"), "one": (BOM + b"a:1\n", True, b"a:1\n"),
     "two": (BOM + BOM + b"a:1\n", True, BOM + b"a:1\n"),
     "in the second line": (b"a:1\n" + BOM + b"b:1\n", False, b"a:1\n" + BOM + b"b:1\n"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "has_mark", "text"), MARKS.values(), ids=MARKS)

@@ -10,16 +10,7 @@ from hypothesis import strategies as st
 from geval_py.cli import parse
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.config import (
-    IGNORED,
-    NOT_AVAILABLE,
-    OPTIONS,
-    SUBMIT,
-    Settings,
-    Task,
-    config_task,
-    read_config,
-)
+from geval_py.reading.config import IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT, Settings, Task, config_task, read_config
 
 PROPERTY = settings(deadline=None, derandomize=True)
 SEE_HELP = "\n  geval --help shows the options"
@@ -60,8 +51,6 @@ def refused(*words):
     return str(caught.value)
 
 
-# The command line
-
 GIVEN = {
     "-t dev-0": {"test_name": "dev-0"},
     "-tdev-0 -e a -i b": {"test_name": "dev-0", "expected_file": "a", "input_file": "b"},
@@ -91,14 +80,6 @@ GIVEN = {
 @pytest.mark.parametrize(("words", "values"), GIVEN.items(), ids=GIVEN)
 def test_options(words, values):
     assert understood(words.split()) == both(**values)
-
-
-def test_defaults():
-    task, settings = parse([])
-    assert (task.test_name, task.out_directory, settings.format) == ("test-A", ".", "text")
-    assert (task.expected_directory, task.out_files, task.expected_file) == (None, (), None)
-    assert (task.input_file, task.metrics, task.alt_metrics) == (None, (), ())
-    assert (settings.precision, settings.percentage) == (None, False)
 
 
 UNKNOWN = {
@@ -183,32 +164,6 @@ def test_what_makes_no_sense_with_init_and_validate(mode, words):
     assert refused(mode, *words.split()) == f"{name} has no effect with {mode}: leave it out"
 
 
-MODES = {
-    "-w": ("worst_features", True),
-    "-d out-2.tsv": ("diff", "out-2.tsv"),
-    "--most-worsening-features out-2.tsv": ("most_worsening_features", "out-2.tsv"),
-    "--oracle-item-based --alt-out-file a --alt-out-file b": ("oracle_item_based", True),
-    "-l": ("line_by_line", True),
-    "-jT13a": ("just_tokenize", True),
-    "": ("scores", None),
-}
-
-
-@pytest.mark.parametrize(("words", "mode"), MODES.items(), ids=MODES)
-def test_modes(words, mode):
-    task, settings = parse(words.split())
-    assert settings.mode == mode[0]
-    assert getattr(settings, mode[0], None) == mode[1]
-    assert not task.needs_input
-    shows_lines = mode[0] in ("worst_features", "diff", "most_worsening_features", "line_by_line")
-    assert parse([*words.split(), "-i", "in.tsv"])[0].needs_input == shows_lines  # one that is named must be there
-
-
-def test_a_filter_on_the_input_needs_it():
-    metrics = ("LogLoss:f<in[Year]:1>", "LogLoss:f<exp:a>f<in[2]:b>", "LogLoss:f<exp:a>N<in>")
-    assert [parse_task(["-m", metric]).needs_input for metric in metrics] == [True, True, False]
-
-
 MODE_ERRORS = {
     "-lsr": "--sort shows the worst lines first, --reverse-sort the best: take one",
     "--bootstrap 0": "the number of bootstrap samples is at least 1",
@@ -221,14 +176,13 @@ MODE_ERRORS = {
     "--filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
     "--sort": "--sort goes with --line-by-line, --diff, --worst-features or --most-worsening-features",
     "--bigrams": "--bigrams goes with --worst-features, --most-worsening-features, --line-by-line or --diff",
-    "--seed 3": "--seed goes with --bootstrap",
-    "-l -B 5": "--bootstrap goes with scores",
+    "--seed 3": "--seed goes with --bootstrap", "-l -B 5": "--bootstrap goes with scores",
     "-B 1000001": "the number of samples is at most 1000000, not 1000001",
     "-w --show-preprocessed": "--show-preprocessed goes with --line-by-line or --diff",
     "-w --mark-worst-features": "--mark-worst-features goes with --line-by-line",
     "--alt-out-file a": "--alt-out-file goes with --oracle-item-based",
     "--oracle-item-based": "--oracle-item-based chooses between outputs: name others with --alt-out-file",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "message"), MODE_ERRORS.items(), ids=MODE_ERRORS)
@@ -260,12 +214,10 @@ CONFIG_WORDS = {
     "an escaped space": (r"--metric N<a\ b>", ["--metric", "N<a b>"]),
     "an escaped backslash escapes nothing": (r"a\\ b", [r"a\\", "b"]),
     "what Haskell takes for no space": ("a\u2028b\x85c\x1cd\u00a0e", ["a\u2028b\x85c\x1cd", "e"]),
-    "undecodable bytes": ("-m N<\udcff>", ["-m", "N<\ufffd>"]),
-    "an escaped line end": ("a\\\nb c", ["a\nb", "c"]),
-    "other backslashes": (r"s<\d+><\\>", [r"s<\d+><\\>"]),
-    "a backslash at the end": ("a\\", ["a\\"]),
+    "undecodable bytes": ("-m N<\udcff>", ["-m", "N<\ufffd>"]), "an escaped line end": ("a\\\nb c", ["a\nb", "c"]),
+    "other backslashes": (r"s<\d+><\\>", [r"s<\d+><\\>"]), "a backslash at the end": ("a\\", ["a\\"]),
     "no quotes": ('--metric "a b"', ["--metric", '"a', 'b"']),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "words"), CONFIG_WORDS.values(), ids=CONFIG_WORDS)
@@ -364,21 +316,12 @@ def test_config_task(here):
     assert vars(config_task("challenge")) == vars(Task(metrics=("A",), test_name="dev-0", out_directory="challenge"))
 
 
-# Metrics
-
-
 @pytest.mark.parametrize(("words", "metrics"), [
-    ("", []),
-    ("-m A", ["A"]),
-    ("-m {A,B}{1,2} -m C", ["A1", "A2", "B1", "B2", "C"]),
-    ("-m A -a B", ["B"]),
+    ("", []), ("-m A", ["A"]), ("-m {A,B}{1,2} -m C", ["A1", "A2", "B1", "B2", "C"]), ("-m A -a B", ["B"]),
     ("-m A -a {B,C}", ["B", "C"]),
 ])  # fmt: skip
 def test_an_alternative_metric_replaces_all_and_products_multiply_out(words, metrics):
     assert [scheme.text for scheme in parse_task(words.split()).schemes()] == metrics
-
-
-# The table
 
 
 def test_tasks_and_settings_do_not_change():

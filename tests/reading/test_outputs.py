@@ -3,6 +3,7 @@
 import gzip
 
 import pytest
+from raising import refused
 
 from geval_py.errors import AmbiguousFileError, MalformedLineError, MissingFileError
 from geval_py.reading.outputs import by_accepted_names, find_outputs, output_at, parse_parameters, read_output
@@ -22,8 +23,6 @@ def write(folder, *names):
     for name in names:
         (folder / name).write_text(":1\n")
 
-
-# Parameters in names
 
 PARAMETERS = {
     "out.tsv": {}, "out-.tsv": {}, "out-a.tsv": {}, "out-epochs=10.tsv": {"epochs": "10"},
@@ -49,9 +48,6 @@ def test_all_parameters_of_one_name_it_before_some_of_another_do():
     assert called["nu"] == called["tuned=nu"] == [1, 2]
 
 
-# Outputs in a folder
-
-
 def test_several_outputs_in_natural_order(here):
     assert [(output.path, *output[1:]) for output in find_outputs("dev-0")] == [
         ("dev-0/out.tsv", "out.tsv", {}, None)
@@ -60,33 +56,21 @@ def test_several_outputs_in_natural_order(here):
     names = ["out-epochs=10,lr=0.1.tsv", "out-epochs=2,lr=0.1.tsv", "out-best.tsv", "out-.tsv", "out-a\nb.tsv"]
     write(here / "dev-0", *names, "output.tsv", "xout-1.tsv", "out-1.txt", "out-2.tsv.zip", "expected.out.tsv")
     assert [(output.name, output.parameters) for output in find_outputs("dev-0")] == [
-        ("out-.tsv", {}),
-        ("out-a\nb.tsv", {}),
-        ("out-best.tsv", {}),
+        ("out-.tsv", {}), ("out-a\nb.tsv", {}), ("out-best.tsv", {}),
         ("out-epochs=2,lr=0.1.tsv", {"epochs": "2", "lr": "0.1"}),
-        ("out-epochs=10,lr=0.1.tsv", {"epochs": "10", "lr": "0.1"}),
-        ("out.tsv", {}),
-    ]
+        ("out-epochs=10,lr=0.1.tsv", {"epochs": "10", "lr": "0.1"}), ("out.tsv", {}),
+    ]  # fmt: skip
 
 
 def test_compressed_outputs_are_found_once(here):
     write(here / "dev-0", "out.tsv.xz", "out-a=1.tsv.gz", "out-a=2.tsv", "out-a=2.tsv.xz")
     assert [(output.path, output.name) for output in find_outputs("dev-0")] == [
-        ("dev-0/out-a=1.tsv.gz", "out-a=1.tsv"),
-        ("dev-0/out-a=2.tsv", "out-a=2.tsv"),
-        ("dev-0/out.tsv", "out.tsv"),
-    ]
+        ("dev-0/out-a=1.tsv.gz", "out-a=1.tsv"), ("dev-0/out-a=2.tsv", "out-a=2.tsv"), ("dev-0/out.tsv", "out.tsv"),
+    ]  # fmt: skip
 
-
-# The lines of an output
 
 TEXT = "the:0.5 :0.5\n-1 -2\r\n:1"
 LINES = [parse_line("the:0.5 :0.5"), parse_line("-1 -2"), parse_line(":1")]
-
-
-def test_read_output(tmp_path):
-    (tmp_path / "out.tsv").write_text(TEXT)
-    assert list(read_output(tmp_path / "out.tsv")) == LINES
 
 
 def test_a_compressed_output_is_found_by_its_plain_name(tmp_path):
@@ -106,9 +90,8 @@ def test_a_header_is_skipped_where_it_is_named(tmp_path):
 
 def test_an_output_that_is_not_there(tmp_path):
     lines = read_output(tmp_path / "out.tsv")  # nothing is opened yet
-    with pytest.raises(MissingFileError) as caught:
+    with refused(f"No file with the test results: `{tmp_path}/out.tsv`", MissingFileError):
         next(lines)
-    assert str(caught.value) == f"No file with the test results: `{tmp_path}/out.tsv`"
 
 
 def test_a_malformed_line_is_named_with_its_path(tmp_path):

@@ -49,7 +49,6 @@ def score(*options):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """The current folder, with two answers."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "expected.tsv").write_text("a\n" * 2)
     return tmp_path
@@ -77,10 +76,9 @@ def write_tsv(lists, numbers):
 FORMS = {
     "floats": {"probabilities": pa.list_(pa.float32())},
     "large lists": {"words": pa.large_list(pa.large_string()), "probabilities": pa.large_list(pa.float64())},
-    "lists that may not be missing": {"words": ENTRY},
-    "maps": {"probabilities": MAP},
+    "lists that may not be missing": {"words": ENTRY}, "maps": {"probabilities": MAP},
     "categories": {"words": pa.list_(pa.dictionary(pa.int32(), pa.string()))},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -204,7 +202,6 @@ def test_files_that_are_damaged(here):
 
 
 def write_row(path, entries, **options):
-    """Write one row that has the same entry many times."""
     offsets = pa.array([0, entries], pa.int32())
     words = pa.DictionaryArray.from_arrays(pa.array(np.zeros(entries, np.int32)), ["a"])
     columns = [pa.ListArray.from_arrays(offsets, column) for column in (words, pa.array(np.full(entries, 0.5)))]

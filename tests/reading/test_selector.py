@@ -55,15 +55,13 @@ def test_gevals_own_example(words, challenge, geval):
 
 
 WRITTEN = {
-    "a text keeps its quotes": ('{"a": "b c"}', '"b c"'),
-    "a number": ('{"a": 5}', "5"),
+    "a text keeps its quotes": ('{"a": "b c"}', '"b c"'), "a number": ('{"a": 5}', "5"),
     "a map, its keys sorted": ('{"a": {"b": [1, {}], "B": {"ł": false}}}', '{"B":{"ł":false},"b":[1,{}]}'),
     "escapes": (r'{"a": "<\u0001\n\"\\\u00e9\/>&"}', r'"<\u0001\n\"\\é/>&"'),
-    "a lone surrogate": (r'{"a": "\ud800"}', '"\ufffd"'),
-    "items": ('{"a": ["b", 1, [2, 3]]}', '"b" 1 [2,3]'),
+    "a lone surrogate": (r'{"a": "\ud800"}', '"\ufffd"'), "items": ('{"a": ["b", 1, [2, 3]]}', '"b" 1 [2,3]'),
     "white space inside of items": ('{"a": ["b c", "b\u00a0c", "b\\tc"]}', f'"b{SPACE}c" "b{SPACE}c" "b\\tc"'),
     "the sign for it": (f'{{"a": ["b{SPACE}c"]}}', r'"b\u2423c"'),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "line"), WRITTEN.values(), ids=WRITTEN)
@@ -104,15 +102,13 @@ def test_equal_values_are_written_alike_and_others_not(tmp_path_factory, one, ot
 
 
 FAILED = {
-    "no such key": ('{"a": 1}', "b", "there is no `b`"),
-    "no map": ('{"a": [1]}', "a/0", "there is no `a/0`"),
+    "no such key": ('{"a": 1}', "b", "there is no `b`"), "no map": ('{"a": [1]}', "a/0", "there is no `a/0`"),
     "no JSON": ('{"a": 1', "a", "column 8: it is not JSON: Expecting ',' delimiter"),
-    "an empty line": ("", "a", "the line is empty"),
-    "NaN": ('{"a": NaN}', "a", "NaN is no number in JSON"),
+    "an empty line": ("", "a", "the line is empty"), "NaN": ('{"a": NaN}', "a", "NaN is no number in JSON"),
     "equal keys": ('{"a": 1, "a": 2}', "a", "the key `a` occurs twice"),
     "deep lists": ('{"a": ' + "[" * 100_000, "a", "its lists and maps are nested too deeply"),
     "a far exponent": ('{"a": 1e99999999999}', "a", "the exponent of 1e99999999999 is too far from 0"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "selector", "reason"), FAILED.values(), ids=FAILED)

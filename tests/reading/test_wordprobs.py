@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from raising import refused
 
-from geval_py.errors import MalformedLineError, UsageError
+from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import (
     NUMBER_MISTAKES,
     Distribution,
@@ -28,7 +29,6 @@ BAD = json.loads((Path(__file__).parent.parent / "data/bad-lines.json").read_tex
 
 
 def outcome(text, line=7):
-    """What a line is read as, or the error that it is."""
     try:
         return parse_line(text, line)
     except MalformedLineError as error:
@@ -44,11 +44,8 @@ def malformed(text, line=7):
     return found
 
 
-# What is read
-
 READ = {
-    "one word": ("the:1", ("the",), (1.0,)),
-    "the rest alone": (":1", ("",), (1.0,)),
+    "one word": ("the:1", ("the",), (1.0,)), "the rest alone": (":1", ("",), (1.0,)),
     "the rest anywhere": (":0.5 the:0.5", ("", "the"), (0.5, 0.5)),
     "logarithms": ("the:-1.5 :-0.25", ("the", ""), (-1.5, -0.25)),
     "a word twice": ("the:0.5 the:0.25", ("the", "the"), (0.5, 0.25)),
@@ -62,9 +59,8 @@ READ = {
     "leading zeros": ("a:007.50 b:1e007", ("a", "b"), (7.5, 1e7)),
     "too small is 0": ("a:1e-400 b:-1e-400", ("a", "b"), (0.0, -0.0)),
     "the greatest": ("a:1.7976931348623157e308", ("a",), (1.7976931348623157e308,)),
-    "many digits": ("a:0." + "3" * 5000, ("a",), (1 / 3,)),
-    "a vector": ("-0.5 -1 2e-3", None, (-0.5, -1.0, 0.002)),
-}
+    "many digits": ("a:0." + "3" * 5000, ("a",), (1 / 3,)), "a vector": ("-0.5 -1 2e-3", None, (-0.5, -1.0, 0.002)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "words", "values"), READ.values(), ids=READ)
@@ -76,12 +72,9 @@ WORDS = st.text(st.characters(exclude_characters=" \n", exclude_categories=["Cs"
 DIGITS = st.text("0123456789", min_size=1, max_size=20)
 SIGN = st.sampled_from(["", "+", "-"])
 NUMBERS = st.builds(
-    "{}{}{}{}".format,
-    SIGN,
-    DIGITS,
-    DIGITS.map(".{}".format) | st.just(""),
+    "{}{}{}{}".format, SIGN, DIGITS, DIGITS.map(".{}".format) | st.just(""),
     st.builds("{}{}{}".format, st.sampled_from("eE"), SIGN, st.integers(0, 200)) | st.just(""),
-)
+)  # fmt: skip
 
 
 @PROPERTY
@@ -125,9 +118,6 @@ def test_hostile_lines_take_linear_time(text):
     assert len(str(malformed(text))) < 700
 
 
-# What is refused
-
-
 @pytest.mark.parametrize(
     "row", [row for row in BAD if row["stderr"].startswith("geval: Line ")], ids=lambda row: repr(row["name"])
 )
@@ -158,8 +148,6 @@ STRAY = "a stray space, and no colon; an entry is `word:probability`, one space 
 
 REFUSED = {
     # text: column, reason, hint
-    "": (1, NO_DIGIT, "the line is empty; write `:1` where there is no guess"),
-    "ka": (1, NO_DIGIT, f"`ka` {ENTRY}"),
     "ka=0.5": (1, NO_DIGIT, f"`ka=0.5` {ENTRY}"),
     "0.5 ka": (5, NO_DIGIT, f"`ka` {ENTRY}"),
     "50%": (1, AFTER, "`50%` is not a number; write a fraction, not a percentage: 0.5, not 50%"),
@@ -169,7 +157,6 @@ REFUSED = {
     "ka:0.5f": (4, AFTER, f"`0.5f` is not a number; {DIGITS_EXPECTED}"),
     "ka:.5": (4, NO_DIGIT, "`.5` is not a number; write a digit before the point: 0.5, not .5"),
     "ka:5.": (4, AFTER, "`5.` is not a number; write a digit after the point: 5.0, not 5."),
-    "ka:0,5": (4, AFTER, "`0,5` is not a number; write a decimal point, not a comma"),
     "ka:50%": (4, AFTER, "`50%` is not a number; write a fraction, not a percentage: 0.5, not 50%"),
     "ka:1e": (4, AFTER, "`1e` is not a number; write digits after the exponent's e, or no e"),
     "ka:0x1p3": (4, AFTER, "`0x1p3` is not a number; write a decimal number, not a hexadecimal one"),
@@ -183,13 +170,8 @@ REFUSED = {
     "ka:1e400 :0.1": (4, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),
     "ka:0.1 :-1e309": (9, "number too large", "`-1e309` is too large for a double (the largest is about 1.8e308)"),
     "0.5 1e400": (5, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),
-    "ka:0.5 lo": (8, COLON, "`lo` has no probability; an entry is `word:probability`, and a word cannot contain a space"),
     "New York:0.5 :0.5": (1, COLON, "`New` has no probability; an entry is `word:probability`, and a word cannot contain a space"),
-    " ka:0.5": (1, COLON, f"a leading space; {ONE_SPACE}"),
-    "ka:0.5 ": (7, COLON, f"a trailing space; {ONE_SPACE}"),
-    "ka:0.5  lo:0.5": (7, COLON, f"a double space; {ONE_SPACE}"),
     "-0.5": (1, "unexpected number of log probs", f"{BUCKETS} 1; were `word:probability` entries meant?"),
-    "0.5 0.5": (1, "unexpected number of log probs", f"{BUCKETS} 2; were `word:probability` entries meant?"),
     " ": (1, NO_DIGIT, STRAY),
     "0.5 ": (5, NO_DIGIT, STRAY),
     "0.5  0.5": (5, NO_DIGIT, STRAY),
@@ -220,8 +202,6 @@ def test_a_refused_line_is_safe_to_show_and_not_too_long():
     assert error.token == "x" * 100 + "\x1b"
     assert error.hint == f"`{'x' * 20}…{'x' * 18}\\x1b` is not a number; {DIGITS_EXPECTED}"
 
-
-# Numbers
 
 MISTAKES = {
     "decimal comma": ["0,5", "-0,25", "1,5e-3", "1,5E"], "percent": ["50%", "12.5%", "12,5 %", "+5\t%", ".5%"],
@@ -257,8 +237,6 @@ def test_parse_number(text, reason, hint):
     assert (error.line, error.column, error.reason, error.hint) == (4, 1, reason, hint)
 
 
-# What a line means: its masses, and its buckets, against the kernel that scores them
-
 E = math.e
 MEANT = {
     "probabilities": ("the:0.5 a:0.25 :0.25", {"the": 0.5, "a": 0.25}, 0.25),
@@ -288,11 +266,10 @@ def test_normalised(line, masses, rest):
 # Buckets: of four, that of `the` on line 1 is the second
 
 MASSES = {
-    "a word and the rest": ("the:0.5 :0.5", [0.125, 0.625, 0.125, 0.125]),
-    "a vector": ("-1 -1 -1 -1", [0.25] * 4),
+    "a word and the rest": ("the:0.5 :0.5", [0.125, 0.625, 0.125, 0.125]), "a vector": ("-1 -1 -1 -1", [0.25] * 4),
     "a vector as it is": (" ".join([repr(math.log(0.25))] * 4), [0.25] * 4),
     "a vector of one": ("0 -800 -800 -800", [1.0, 0.0, 0.0, 0.0]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("line", "masses"), MASSES.values(), ids=MASSES)
@@ -313,18 +290,14 @@ MEANINGLESS = {
 
 @pytest.mark.parametrize(("call", "message"), MEANINGLESS.values(), ids=MEANINGLESS)
 def test_what_means_nothing(call, message):
-    with pytest.raises(UsageError) as caught:
+    with refused(message):
         call()
-    assert str(caught.value) == message
 
 
 def test_a_vector_of_another_length():
-    with pytest.raises(MalformedLineError) as caught:
+    with refused(str(wrong_vector_length("-0.5 -1.0", 7, 2, 10)), MalformedLineError):
         parse_line("-0.50 -1").buckets(line=7)
-    assert str(caught.value) == str(wrong_vector_length("-0.5 -1.0", 7, 2, 10))
 
-
-# Against the kernel
 
 EXPECTED = st.sampled_from(["the", "of", "and", "żółw", "水", ":"])
 WORD = EXPECTED | st.just("")

@@ -237,10 +237,9 @@ def test_the_first_sentence_compares_with_what_knows_little(case):
 
 
 @pytest.mark.filterwarnings("ignore:.*lines is infinite", "ignore:.*no guess at all would be better")
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [("a:1 :0", "∞: worse than"), (":1", "1,024: about as good as"), ("a:0.9 :0.1", "10,240: 10.0 times worse than")],
-)
+@pytest.mark.parametrize(("line", "sentence"), [
+    ("a:1 :0", "∞: worse than"), (":1", "1,024: about as good as"), ("a:0.9 :0.1", "10,240: 10.0 times worse than"),
+])  # fmt: skip
 def test_an_output_that_is_no_better_than_one_that_knows_nothing(line, sentence):
     text = page(Report(score([line] * 9, ["b"] * 9, metric="PerplexityHashed")), "none")
     assert f"<li>PerplexityHashed {sentence} {NOTHING} (1,024).</li>" in text

@@ -115,27 +115,20 @@ def test_what_can_be_tuned(metric, lines, can_be):
 
 FEW = MIN_LINES - 1
 EXTREMES = {
-    "higher is better": (
-        "higher", ("is", ""), [("a", 20, 0.9, "q 0.0100"), ("b", 20, 0.5, "q 0.2000, may be chance")],
-        "M is worst, 0.500, where C is b (q 0.2000, may be chance), and best, 0.900, where it is a (q 0.0100).",
-    ),
-    "lower is better": (
-        "lower", ("has", " words"), [("2", 20, 0.9, "q 0.0100"), ("1", MIN_LINES, 0.5, "")],
-        "M is worst, 0.900, where C has 2 words (q 0.0100), and best, 0.500, where it has 1.",
-    ),
+    "higher is better": ("higher", ("is", ""),
+        [("a", 20, 0.9, "q 0.0100"), ("b", 20, 0.5, "q 0.2000, may be chance")],
+        "M is worst, 0.500, where C is b (q 0.2000, may be chance), and best, 0.900, where it is a (q 0.0100)."),
+    "lower is better": ("lower", ("has", " words"), [("2", 20, 0.9, "q 0.0100"), ("1", MIN_LINES, 0.5, "")],
+        "M is worst, 0.900, where C has 2 words (q 0.0100), and best, 0.500, where it has 1."),
     "of losses": (
         None, ("has", " letters"), [("a", 20, 7.39, "q 0.0100"), ("b", 20, 2.72, "q 0.0100"), ("c", FEW, 1.0, "")],
         "The perplexity is worst, 7.39, where C has a letters (q 0.0100), and best, 2.72, where it has b (q 0.0100).",
     ),
     "the same": ("higher", ("is", ""), [("a", 20, 0.5, ""), ("b", 20, 0.5, "")], "M is 0.500 in each part."),
-    "few lines": (
-        "higher", ("is", ""), [("a", 20, 0.9, ""), ("b", FEW, 0.5, "")],
-        "There are too few lines of each kind to tell.",
-    ),
-    "no score": (
-        "higher", ("is", ""), [("a", 20, 0.9, ""), ("b", 20, math.nan, "")],
-        "There are too few lines of each kind to tell.",
-    ),
+    "few lines": ("higher", ("is", ""), [("a", 20, 0.9, ""), ("b", FEW, 0.5, "")],
+        "There are too few lines of each kind to tell."),
+    "no score": ("higher", ("is", ""), [("a", 20, 0.9, ""), ("b", 20, math.nan, "")],
+        "There are too few lines of each kind to tell."),
 }  # fmt: skip
 
 

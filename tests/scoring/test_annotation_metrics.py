@@ -17,9 +17,6 @@ from geval_py.scoring.metrics.rectangles import read_rectangles
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 
 
-# By hand
-
-
 def test_a_pair_of_different_labels_has_nothing_in_common_in_flc():
     """GEval 1.42.2 fails: `Non-exhaustive guards in function coveredScore`."""
     assert score("FLC-F1", ["a:1-4 b:5-8"], ["a:1-4 b:5-8"]) == 1
@@ -27,10 +24,9 @@ def test_a_pair_of_different_labels_has_nothing_in_common_in_flc():
     assert score("FLC-F1", ["a:1-4 a:4"], ["a:1-4"]) == 0  # what is given overlaps
 
 
-@pytest.mark.parametrize(
-    ("output", "found", "wanted"),
-    [("N:1-4 V:5", 2, 2), ("N:4,1-3 V:5-5", 2, 2), ("N:1-4\u00a0N:V:5", 1, 2), (":1-4 V:5", 1, 2), ("V: V:", 0, 2)],
-)
+@pytest.mark.parametrize(("output", "found", "wanted"), [
+    ("N:1-4 V:5", 2, 2), ("N:4,1-3 V:5-5", 2, 2), ("N:1-4\u00a0N:V:5", 1, 2), (":1-4 V:5", 1, 2), ("V: V:", 0, 2),
+])  # fmt: skip
 def test_equal_segments_are_equal_positions(output, found, wanted):
     columns = statistics_of("SegmentAccuracy", [output], ["N:1-4 V:5"]).columns
     assert [column[0] for column in columns] == [found, wanted]
@@ -126,9 +122,7 @@ def test_long_spans_and_large_areas_are_exact_and_cost_nothing():
 
 
 @pytest.mark.parametrize(("name", "output"), [
-    ("Soft-F1", f"a:1-{'9' * 1000}"),
-    ("SegmentAccuracy", f"a:{'9' * 5000}"),
-    ("Soft2D-F1", f"{'9' * 1000},1,2,2"),
+    ("Soft-F1", f"a:1-{'9' * 1000}"), ("SegmentAccuracy", f"a:{'9' * 5000}"), ("Soft2D-F1", f"{'9' * 1000},1,2,2"),
     ("ClippEU", f"{'9' * 5000}/1,1,2,2"),
 ])  # fmt: skip
 def test_a_number_of_a_thousand_digits_is_an_error_and_one_of_a_thousand_zeros_is_not(name, output):

@@ -184,24 +184,19 @@ class Tensor:
 
 VALUES = [[0.5, 0.25], [0.125, 0.5]]
 KINDS = {
-    "lists": VALUES,
-    "float64": np.array(VALUES),
-    "float32": np.array(VALUES, np.float32),
-    "float16": np.array(VALUES, np.float16),
-    "big-endian": np.array(VALUES, ">f8"),
-    "columns first": np.asfortranarray(VALUES),
-    "every second row": np.repeat(np.array(VALUES), 2, axis=0)[::2],
+    "lists": VALUES, "float64": np.array(VALUES), "float32": np.array(VALUES, np.float32),
+    "float16": np.array(VALUES, np.float16), "big-endian": np.array(VALUES, ">f8"),
+    "columns first": np.asfortranarray(VALUES), "every second row": np.repeat(np.array(VALUES), 2, axis=0)[::2],
     "backwards": np.array(VALUES[::-1])[::-1],
     "a part of each row": np.array([[*row, 7.0] for row in VALUES])[:, :2],
-    "read-only": np.frombuffer(np.array(VALUES).tobytes()).reshape(2, 2),
-    "a table": pd.DataFrame(VALUES),
+    "read-only": np.frombuffer(np.array(VALUES).tobytes()).reshape(2, 2), "a table": pd.DataFrame(VALUES),
     "a tensor": Tensor(VALUES),
     "a tensor with a gradient, on a device, of bfloat16": Tensor(VALUES, 2, "gradient", "device", "bfloat16"),
     "named columns": pd.DataFrame(VALUES, columns=["the", "a"]),
     "named columns in another order": pd.DataFrame(np.array(VALUES)[:, ::-1], columns=["a", "the"]),
     "nullable numbers": pd.DataFrame(VALUES, dtype="Float64"),
     "a buffer": memoryview(array("d", [0.5, 0.25, 0.125, 0.5])).cast("B").cast("d", (2, 2)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -215,9 +210,8 @@ def test_a_word_that_is_there_twice_has_the_sum_of_both(how):
     twice, once = np.array([[0.25, 0.125, 0.25]]), np.array([[0.5, 0.125]])
     rows = (np.log(twice), np.log(once)) if how else (twice, once)
     metrics = (
-        Metric(HASHED, vocabulary=["the", "a", "the"], duplicates="sum"),
-        Metric(HASHED, vocabulary=["the", "a"]),
-    )
+        Metric(HASHED, vocabulary=["the", "a", "the"], duplicates="sum"), Metric(HASHED, vocabulary=["the", "a"]),
+    )  # fmt: skip
     assert pickle.loads(pickle.dumps(metrics[0])).losses(rows[0], ["the"], **how) == metrics[0].losses(
         rows[0], ["the"], **how
     )
@@ -244,9 +238,8 @@ def test_a_vocabulary_may_be_that_of_a_tokenizer():
 def test_rows_may_be_sequences():
     rows = np.random.default_rng(3).dirichlet(np.ones(3), (2, 4))
     metric, expected = (
-        Metric(HASHED, vocabulary=["the", "a", "of"]),
-        [["the", "a", "of", "x"], ["a", "a", "the", "of"]],
-    )
+        Metric(HASHED, vocabulary=["the", "a", "of"]), [["the", "a", "of", "x"], ["a", "a", "the", "of"]],
+    )  # fmt: skip
     flat = metric.losses(rows.reshape(8, 3), [*expected[0], *expected[1]])
     found = metric.losses(rows, expected)
     assert found.tolist() == flat.reshape(2, 4).tolist()

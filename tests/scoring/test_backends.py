@@ -20,13 +20,11 @@ from geval_py.scoring.kernel import _native, native, reference
 from geval_py.scoring.kernel import backends as kernel
 
 NUMBER = st.one_of(
-    st.floats(0, 1).map(repr),
-    st.floats(-50, 5).map("{:.6f}".format),
-    st.floats(allow_nan=False, allow_infinity=False).map(repr),
-    st.integers(-3, 3).map(str),
+    st.floats(0, 1).map(repr), st.floats(-50, 5).map("{:.6f}".format),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr), st.integers(-3, 3).map(str),
     st.sampled_from(["+0.5", "-0", "1e-400", "-1e-9", "1E5", "0.1e+1", "00.50", "1e400", "800", "-800"]),
     st.decimals(0, 1, places=25).map("{:f}".format),
-)
+)  # fmt: skip
 GOOD_WORD = st.text(st.characters(blacklist_characters=" \n\r", blacklist_categories=["Cs"]), max_size=12)
 WORD = st.one_of(st.just(""), st.sampled_from(["the", "ka:lo", "place,", "ą", "x:0.1,y", "K"]), GOOD_WORD)
 ENTRIES = st.lists(st.tuples(WORD, NUMBER).map(":".join), min_size=1, max_size=6).map(" ".join)
@@ -41,11 +39,9 @@ def as_bytes(line):
 
 @settings(deadline=None, max_examples=examples(400))
 @given(
-    lines=st.lists(st.tuples(LINE, GOOD_WORD), max_size=6),
-    bits=st.sampled_from([1, 2, 3, 10, 24]),
-    first_line=st.sampled_from([1, 7, 2**32 - 1, 2**40]),
-    ended=st.booleans(),
-)
+    lines=st.lists(st.tuples(LINE, GOOD_WORD), max_size=6), bits=st.sampled_from([1, 2, 3, 10, 24]),
+    first_line=st.sampled_from([1, 7, 2**32 - 1, 2**40]), ended=st.booleans(),
+)  # fmt: skip
 @example(lines=[("a:1 b:1e-8", "a")], bits=10, first_line=1, ended=True)
 @example(lines=[("a:0.99999999", "b"), ("a:0.99999998", "b")], bits=1, first_line=1, ended=False)
 def test_both_backends_agree(lines, bits, first_line, ended):
@@ -102,29 +98,22 @@ def test_leading_zeros_do_not_hide_a_number_that_is_too_large(text):
 
 ABOVE_LOGARITHMS = flags.LOGARITHMS | flags.ABOVE_ONE | flags.FAR_ABOVE_ONE
 FLAGGED = [
-    ("the:0.5 :0.5", flags.HAS_REST),
-    ("the:0.5 of:0.5", 0),
-    (":1", flags.HAS_REST | flags.REST_ALONE),
+    ("the:0.5 :0.5", flags.HAS_REST), ("the:0.5 of:0.5", 0), (":1", flags.HAS_REST | flags.REST_ALONE),
     (":0", flags.HAS_REST | flags.REST_ALONE | flags.LOGARITHMS | flags.ALL_ZERO),
     ("a:0.5 :0", flags.HAS_REST | flags.ZERO_REST | flags.BELOW_ONE),
     ("a:0 b:0.5 :0.5", flags.HAS_REST | flags.ZERO_ENTRY),
-    ("a:0 b:0", ABOVE_LOGARITHMS | flags.ZERO_ENTRY | flags.ALL_ZERO),
-    ("a:0.5 b:0.25 a:0.25", flags.REPEATED),
+    ("a:0 b:0", ABOVE_LOGARITHMS | flags.ZERO_ENTRY | flags.ALL_ZERO), ("a:0.5 b:0.25 a:0.25", flags.REPEATED),
     ("longer-than-eight:0.5 longer-than-eighty:0.5", 0),
-    (":0.5 :0.5", flags.HAS_REST | flags.REST_ALONE | flags.REPEATED),
-    ("a:0.9 b:0.3", flags.ABOVE_ONE),
-    ("a:0.90000000 b:0.10000001", 0),
-    ("a:0.90000000 b:0.10000002", flags.ABOVE_ONE | flags.ROUNDED),
+    (":0.5 :0.5", flags.HAS_REST | flags.REST_ALONE | flags.REPEATED), ("a:0.9 b:0.3", flags.ABOVE_ONE),
+    ("a:0.90000000 b:0.10000001", 0), ("a:0.90000000 b:0.10000002", flags.ABOVE_ONE | flags.ROUNDED),
     ("a:0.5", flags.BELOW_ONE),
     ("a:-1e-9 b:0.5", flags.LOGARITHMS | flags.ABOVE_ONE | flags.LOOKS_LIKE_PROBABILITIES),
-    ("a:-1e-9 b:-0.5", ABOVE_LOGARITHMS),
-    ("a:-1e-9 b:-0.7", flags.LOGARITHMS | flags.ABOVE_ONE),
+    ("a:-1e-9 b:-0.5", ABOVE_LOGARITHMS), ("a:-1e-9 b:-0.7", flags.LOGARITHMS | flags.ABOVE_ONE),
     ("a:120 :60", flags.HAS_REST | ABOVE_LOGARITHMS),
     ("a:0.5 b:0.5 c:-0.5", ABOVE_LOGARITHMS | flags.LOOKS_LIKE_PROBABILITIES),
     ("0 -0.5", flags.VECTOR | ABOVE_LOGARITHMS),
     ("a:-1e-9 b:0.5 :0.5", flags.HAS_REST | flags.LOGARITHMS | flags.ABOVE_ONE | flags.LOOKS_LIKE_PROBABILITIES),
-    ("a:-3", flags.LOGARITHMS | flags.BELOW_ONE),
-    ("-1 -1", flags.VECTOR | flags.LOGARITHMS | flags.BELOW_ONE),
+    ("a:-3", flags.LOGARITHMS | flags.BELOW_ONE), ("-1 -1", flags.VECTOR | flags.LOGARITHMS | flags.BELOW_ONE),
     ("A:1", flags.CAPITAL), ("a\r:1", flags.CARRIAGE_RETURN), ("a\t:1", flags.CONTROL), ("a\x7f:1", flags.CONTROL),
     ("ą:1", flags.NOT_ASCII), ("a:1e-281 :1", flags.HAS_REST | flags.TINY), ("place,:1", 0),
     ("a:0.5,b:1", flags.SEPARATOR), ("a:0.5;b:1", flags.SEPARATOR), ("a:0.5\tb:1", flags.SEPARATOR | flags.CONTROL),

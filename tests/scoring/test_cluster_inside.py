@@ -64,11 +64,9 @@ def written(folder, text, lines=210):
     return split_of(folder)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [b"", b"\n", b"".join(LINES[:10]), b"".join(LINES[:10]).rstrip(b"\n"), b"".join(LINES[:9]) + b"broken\n"],
-    ids=["empty", "a line end", "lines", "no last line end", "malformed at the end"],
-)
+@pytest.mark.parametrize("text", [
+    b"", b"\n", b"".join(LINES[:10]), b"".join(LINES[:10]).rstrip(b"\n"), b"".join(LINES[:9]) + b"broken\n",
+], ids=["empty", "a line end", "lines", "no last line end", "malformed at the end"])  # fmt: skip
 def test_scores_few_lines_as_one_thread(text, cluster, tmp_path, monkeypatch):
     split = written(tmp_path, text, 10)
     want = result(split, METRICS, threads=1)
@@ -105,9 +103,8 @@ def test_names_a_file_that_is_truncated_after_it_was_counted(size, place, cluste
     monkeypatch.setattr(clusters, "numbered", truncating)
     kind, message, *_ = result(split, METRICS, cluster=cluster)
     assert (kind, message) == (
-        UnreadableFileError,
-        f"Cannot read `{tmp_path}/out.tsv`: it was changed while it was read",
-    )
+        UnreadableFileError, f"Cannot read `{tmp_path}/out.tsv`: it was changed while it was read",
+    )  # fmt: skip
 
 
 def test_scores_a_file_that_is_named_from_another_folder(cluster, tmp_path, monkeypatch):
@@ -122,11 +119,9 @@ def test_scores_a_file_that_is_named_from_another_folder(cluster, tmp_path, monk
 
 UNREADABLE = {
     "out.tsv.gz": (gzip.compress(b"a:1\n"), "unpack it"),
-    "out.jsonl": (
-        b'{"words": ["a", ""], "probabilities": [0.5, 0.5]}\n',
-        "write it to a file of lines (geval convert)",
-    ),
-}
+    "out.jsonl": (b'{"words": ["a", ""], "probabilities": [0.5, 0.5]}\n',
+        "write it to a file of lines (geval convert)"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", UNREADABLE)

@@ -10,7 +10,7 @@ import pytest
 from raising import refused
 
 import geval_py
-from geval_py import Challenge, evaluate, evaluate_all
+from geval_py import evaluate, evaluate_all
 from geval_py.version import build_version
 
 
@@ -83,15 +83,9 @@ def test_the_table_of_lines(challenge):
 
 
 @pytest.mark.parametrize(("arguments", "lines"), [
-    ({}, [1, 2, 3]),
-    ({"sort": "worst"}, [2, 1, 3]),
-    ({"sort": "best"}, [1, 3, 2]),
-    ({"filter": "exp:b"}, [2]),
-    ({"filter": ["out:0.5"]}, [1, 3]),
-    ({"filter": ["out:0.5", "in<Left>:x3"]}, [3]),
-    ({"filter": "in<2>:y"}, [1]),
-    ({"filter": ()}, [1, 2, 3]),
-    ({"filter": "out:a", "sort": "worst"}, [2, 1]),
+    ({}, [1, 2, 3]), ({"sort": "worst"}, [2, 1, 3]), ({"sort": "best"}, [1, 3, 2]), ({"filter": "exp:b"}, [2]),
+    ({"filter": ["out:0.5"]}, [1, 3]), ({"filter": ["out:0.5", "in<Left>:x3"]}, [3]), ({"filter": "in<2>:y"}, [1]),
+    ({"filter": ()}, [1, 2, 3]), ({"filter": "out:a", "sort": "worst"}, [2, 1]),
     ({"filter": "in<Left>:=#2", "numerical_features": True}, [2, 3]),
 ], ids=str)  # fmt: skip
 def test_lines(arguments, lines, challenge):
@@ -164,14 +158,6 @@ def test_differences_to_an_output_of_other_lines(challenge):
     )
 
 
-def test_several_outputs_need_a_choice(challenge):
-    (challenge / "dev-0/out-x=1.tsv").write_text(":1\n:1\n:1\n")
-    with refused("there are several outputs (out-x=1.tsv, out.tsv): choose one with output=…"):
-        evaluate(challenge, "dev-0")
-    chosen = evaluate(Challenge.open(challenge), "dev-0", output="out-x=1.tsv")
-    assert chosen.output.parameters == {"x": "1"}
-
-
 @pytest.fixture
 def outputs(tmp_path):
     (tmp_path / "dev-0").mkdir()
@@ -185,8 +171,7 @@ def outputs(tmp_path):
 
 
 @pytest.mark.parametrize(("metrics", "text"), [
-    ((), "PerplexityHashed  1.0\nLogLossHashed8    0.0"),
-    ("LikelihoodHashed", "LikelihoodHashed  1.0"),
+    ((), "PerplexityHashed  1.0\nLogLossHashed8    0.0"), ("LikelihoodHashed", "LikelihoodHashed  1.0"),
     ("LogLossHashed:N<a\tb>", r"a\tb  0.0"),
 ], ids=["two metrics", "one metric", "a hostile name"])  # fmt: skip
 def test_printed_it_is_a_line_a_score(metrics, text, outputs):
@@ -201,11 +186,9 @@ def test_equal_scores_have_equal_signatures(outputs):
 
 
 @pytest.mark.filterwarnings("ignore:3 of 3 expected words are not", "ignore:.*the loss of 1 of 3 lines is infinite")
-@pytest.mark.parametrize(
-    "copied",
-    [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))],
-    ids=["copy", "deepcopy", "pickle"],
-)
+@pytest.mark.parametrize("copied", [
+    copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value)),
+], ids=["copy", "deepcopy", "pickle"])  # fmt: skip
 @pytest.mark.parametrize(
     "metrics", ["PerplexityHashed", "LogLoss:l", "Accuracy:f<in<1>:x>", "MacroAvg/Likelihood:s<^.*><1>"]
 )
@@ -219,10 +202,9 @@ def test_a_copy_does_the_same(copied, metrics, outputs):
     assert [score.to_dict() for score in other.scores] == [score.to_dict() for score in result.scores]
 
 
-@pytest.mark.parametrize(
-    ("other", "shown"),
-    [("out-two.tsv", "'out-two.tsv'"), (PurePosixPath("out-two.tsv"), "PurePosixPath('out-two.tsv')"), ([], "[]")],
-)
+@pytest.mark.parametrize(("other", "shown"), [
+    ("out-two.tsv", "'out-two.tsv'"), (PurePosixPath("out-two.tsv"), "PurePosixPath('out-two.tsv')"), ([], "[]"),
+])  # fmt: skip
 def test_only_an_evaluation_is_compared(other, shown, outputs):
     result = evaluate(outputs, "dev-0", output="one")
     with refused(f"an evaluation is wanted, as evaluate(…) gives it, not {shown}"):

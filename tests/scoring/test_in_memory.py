@@ -61,13 +61,10 @@ def challenge(tmp_path):
 
 
 PREDICTED = {
-    "dictionaries": PREDICTIONS,
-    "lines": TEXTS,
-    "pairs": [list(prediction.items()) for prediction in PREDICTIONS],
-    "Series": [pd.Series(prediction) for prediction in PREDICTIONS],
-    "an iterator": None,
+    "dictionaries": PREDICTIONS, "lines": TEXTS, "pairs": [list(prediction.items()) for prediction in PREDICTIONS],
+    "Series": [pd.Series(prediction) for prediction in PREDICTIONS], "an iterator": None,
     "arrays": Metric(HASHED, vocabulary=WORDS).predictions(TABLE),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", PREDICTED)
@@ -98,10 +95,8 @@ def test_what_explains_a_score_reads_lists_and_arrays_again(challenge):
         assert luck(found, seeds=3).mean == pytest.approx(luck(wanted, seeds=3).mean)
         assert improve(found, documents="Doc").held_out == pytest.approx(improve(wanted, documents="Doc").held_out)
     assert {system.name for system in compare([of_lists, of_arrays, wanted]).systems} == {
-        "arrays",
-        "lists",
-        "out.tsv",
-    }
+        "arrays", "lists", "out.tsv",
+    }  # fmt: skip
     mixture = improve([of_lists, of_arrays], documents="Doc")
     assert sum(component.weight for component in mixture.components) == pytest.approx(1.0)
 
@@ -184,10 +179,8 @@ def test_a_flat_dictionary_of_scores():
     assert [*scores] == [HASHED, "Accuracy", f"{HASHED}_low", f"{HASHED}_high", "Accuracy_low", "Accuracy_high"]
     interval = found.interval(documents=False)
     assert (scores[HASHED], scores[f"{HASHED}_low"], scores[f"{HASHED}_high"]) == (
-        found.score,
-        interval.low,
-        interval.high,
-    )
+        found.score, interval.low, interval.high,
+    )  # fmt: skip
     assert [*found.scores_dict(intervals=False)] == [HASHED, "Accuracy"]
     assert all(type(value) is float for value in scores.values())
 
@@ -218,8 +211,7 @@ def test_arrays_are_scored_by_metrics_of_words(name):
 
 
 @pytest.mark.parametrize(("name", "predictions", "references", "value"), [
-    ("RMSE", [1.5, 2], [1, 2], math.sqrt(0.125)),
-    ("Accuracy", ["a", "b"], ["a", "c"], 0.5),
+    ("RMSE", [1.5, 2], [1, 2], math.sqrt(0.125)), ("Accuracy", ["a", "b"], ["a", "c"], 0.5),
     ("WER", ["a b c", "d e"], ["a b c", "d f"], 0.2),
     ("Pearson", np.array([1.0, 2.0, 4.0]), pd.Series([2.0, 4.0, 8.0]), 1.0),
 ])  # fmt: skip

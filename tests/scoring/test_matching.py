@@ -3,20 +3,12 @@
 import time
 
 import pytest
-from hypothesis import settings
-from profiles import examples
 from scorers import error, score, statistics_of
 
 from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics import translation
-from geval_py.scoring.metrics.matching import (
-    MATCHINGS,
-    fuzzy,
-    number_in,
-)
+from geval_py.scoring.metrics.matching import MATCHINGS, fuzzy, number_in
 from geval_py.scoring.metrics.registry import MAX_PREFIXES, geval_name
-
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 
 
 @pytest.mark.parametrize(("name", "theirs"), [
@@ -24,8 +16,7 @@ PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
     ("MacroAvg/Lower/Fuzzy/Smart/Accuracy", "MacroAvg/Lower/Fuzzy/Accuracy"),
     ("Mean/Smart/MultiLabel-F0.5", "Mean/Smart/MultiLabel-F0.5"),
     ("CutLabel/CutLabel/MultiLabel-F2", "CutLabel/CutLabel/MultiLabel-F2.0"),
-    ("MacroAvg/F2", "MacroAvg/F2.0"),
-    ("MacroAvg/SMAPE", "MacroAvg/SMAPE"),
+    ("MacroAvg/F2", "MacroAvg/F2.0"), ("MacroAvg/SMAPE", "MacroAvg/SMAPE"),
 ])  # fmt: skip
 def test_names_nest(name, theirs):
     metric = find_metric(name)

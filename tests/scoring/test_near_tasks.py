@@ -161,21 +161,20 @@ def test_an_output_line_that_cannot_be_read(metric):
 
 OTHERS = {
     "a count": ("KullbackLeiblerHashed", "tea:3 milk:1", "", "expected", 1,
-                "the shares of the answers are from 0 to 1, and not all 0; divide counts by their sum"),
+        "the shares of the answers are from 0 to 1, and not all 0; divide counts by their sum"),
     "no share": ("RankCorrelation", "tea:0", "", "expected", 1,
-                 "the shares of the answers are from 0 to 1, and not all 0; divide counts by their sum"),
+        "the shares of the answers are from 0 to 1, and not all 0; divide counts by their sum"),
     "a word alone": ("CrossEntropyToNormsHashed", "tea:0.5 milk", "", "expected", 9,
-                     "`milk` has no probability; an entry is `word:probability`, and a word cannot contain a space"),
+        "`milk` has no probability; an entry is `word:probability`, and a word cannot contain a space"),
     "an empty norm": ("RankCorrelation", "", "", "expected", 1,
-                      "the line is empty; write `:1` where there is no guess"),
-    "no option": ("ChoiceLogLoss", "d", "x\ta b c", "expected", 1,
-                  "`d` is none of the input's options: a b c"),
+        "the line is empty; write `:1` where there is no guess"),
+    "no option": ("ChoiceLogLoss", "d", "x\ta b c", "expected", 1, "`d` is none of the input's options: a b c"),
     "many options": ("ChoiceAccuracy", "", "x\ta b c d e f g h i", "expected", 1,
-                     "`` is none of the input's options: a b c d e f g h …"),
+        "`` is none of the input's options: a b c d e f g h …"),
     "one option": ("ChoiceLogLoss", "a", "x\ta a", "input", 3,
-                   "the last column has the options, at least 2, with spaces between them"),
+        "the last column has the options, at least 2, with spaces between them"),
     "an empty column": ("ChoiceAccuracy", "a", "x\t", "input", 3,
-                        "the last column has the options, at least 2, with spaces between them"),
+        "the last column has the options, at least 2, with spaces between them"),
 }  # fmt: skip
 
 

@@ -38,9 +38,8 @@ ODD = {  # the files of a test set and of its challenge that are not as usual, a
     "no vocabulary": ({"../config.txt": b"--metric LogLoss\n"},
         "2 of 2 expected words are not in a vocabulary (name one with --vocabulary FILE); "
         "if the output does not list such a word, its loss is infinite"),
-    "several columns": (
-        {"../config.txt": b"--metric CharMatch\n", "in.tsv": b"x\tab\n", "expected.tsv": b"ab\n", "out.tsv": b"ab\n"},
-        "CharMatch compares the whole line of `./dev-0/in.tsv`, which has 2 columns; "
+    "several columns": ({"../config.txt": b"--metric CharMatch\n", "in.tsv": b"x\tab\n", "expected.tsv": b"ab\n",
+        "out.tsv": b"ab\n"}, "CharMatch compares the whole line of `./dev-0/in.tsv`, which has 2 columns; "
         r"`CharMatch:s<.*\t><>` compares the last one alone"),
     "two of them": ({"out.tsv": b"a:0.5 \xf3:0.5\nc:1"},
         f"`./dev-0/out.tsv` {NOT_UTF_8}",

@@ -30,11 +30,9 @@ def leave_the_pair(folder):
         path.unlink()
 
 
-@pytest.mark.parametrize(
-    "metrics",
-    ["PerplexityHashed", ["LogLossHashed8", "Accuracy"], "LogLossHashed:f<in<1>:y>", "LogLossHashed:l"],
-    ids=str,
-)
+@pytest.mark.parametrize("metrics", [
+    "PerplexityHashed", ["LogLossHashed8", "Accuracy"], "LogLossHashed:f<in<1>:y>", "LogLossHashed:l",
+], ids=str)  # fmt: skip
 @pytest.mark.parametrize("kind", [str, Path])
 def test_a_pair_is_scored_as_on_the_command_line(kind, metrics, folder, geval):
     result = score_file(kind(OUTPUT), kind(EXPECTED), metric=metrics)
@@ -97,7 +95,6 @@ def test_vocabularies_that_are_refused(vocabulary, metric, message, folder):
 
 
 REFUSED = {
-    "no metric": ((OUTPUT, EXPECTED), (), "no metric given, use metric=…"),
     "no output": (("sub/min.tsv", EXPECTED), "Accuracy",
         "No file with the test results: `sub/min.tsv`\n  did you mean mine.tsv? `sub` holds expected.tsv, in.tsv, mine.tsv"),
     "no answers": ((OUTPUT, "no.tsv"), "Accuracy", "No file with the expected results: `no.tsv`"),
@@ -105,8 +102,6 @@ REFUSED = {
         "No file with the test results: `sub/out.tsv`\n  `sub` holds expected.tsv, in.tsv, mine.tsv"),
     "no input": ((OUTPUT, "test-A/sub/expected.tsv"), "Accuracy:f<in<1>:x>",
         "No file with the input: `test-A/sub/in.tsv`\n  `test-A/sub` holds expected.tsv, mine.tsv"),
-    "standard input twice": (("-", "-"), "Accuracy",
-        "standard input (-) can be read only once: give one file as -"),
 }  # fmt: skip
 
 

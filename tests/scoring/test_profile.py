@@ -13,11 +13,9 @@ from geval_py.scoring.kernel.profile import COLUMNS, COUNTS, EDGES, MASSES
 PROFILERS = {"python": profile.line_profiles, "native": native.line_profiles}
 IN_BINS = {*MASSES, *COUNTS}
 NUMBER = st.one_of(
-    st.floats(0, 1).map(repr),
-    st.floats(0, 0.2).map("{:.2f}".format),
-    st.floats(-30, 3).map("{:.6f}".format),
+    st.floats(0, 1).map(repr), st.floats(0, 0.2).map("{:.2f}".format), st.floats(-30, 3).map("{:.6f}".format),
     st.sampled_from(["0", "1", "0.5", "-0", "1e-300", "-800", "800", "1e-400", "-1e-9"]),
-)
+)  # fmt: skip
 WORD = st.sampled_from(["", "a", "b", "ka:lo", "é", "水", "place,", "\x00", "longer than eight".replace(" ", "_")])
 ENTRIES = st.lists(st.tuples(WORD, NUMBER).map(":".join), min_size=1, max_size=8).map(" ".join)
 VECTOR = (
@@ -86,17 +84,11 @@ def slowly(output, word, bits, line):
     best = max(masses.values(), default=0.0)
     answer = max((other for other, mass in masses.items() if mass == best), default=None)
     return {
-        "entropy": entropy,
-        "variance": variance,
-        "word_mass": own,
-        "listed": float(word in masses),
-        "rest": rest,
-        "guess_mass": best,
-        "guess_right": float(answer == word),
-        "words": len(masses),
+        "entropy": entropy, "variance": variance, "word_mass": own, "listed": float(word in masses), "rest": rest,
+        "guess_mass": best, "guess_right": float(answer == word), "words": len(masses),
         **dict(zip(MASSES, np.bincount(bins, list(masses.values()), len(MASSES)), strict=True)),
         **dict(zip(COUNTS, np.bincount(bins, minlength=len(COUNTS)), strict=True)),
-    }
+    }  # fmt: skip
 
 
 @settings(deadline=None, max_examples=examples(150))

@@ -74,12 +74,10 @@ def test_the_selected_lines(flags, lines, challenge, backend):
 
 
 PREPARED = {
-    "a filter before the flag": ("f<exp:THE>u", [1, 3, 4]),
-    "a filter behind the flag": ("uf<exp:THE>", [1, 3, 4]),
-    "a filter between flags": ("s<the><a>f<exp:A>u", [1, 2, 3, 4, 6]),
-    "the output too": ("uf<out:A>", [3, 6]),
+    "a filter before the flag": ("f<exp:THE>u", [1, 3, 4]), "a filter behind the flag": ("uf<exp:THE>", [1, 3, 4]),
+    "a filter between flags": ("s<the><a>f<exp:A>u", [1, 2, 3, 4, 6]), "the output too": ("uf<out:A>", [3, 6]),
     "the input as it is": ("uf<in[3]:text>", [1, 2, 3, 4, 5, 6]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("flags", "lines"), PREPARED.values(), ids=PREPARED)
@@ -94,16 +92,11 @@ def test_a_filter_sees_lines_as_all_text_flags_leave_them(flags, lines, challeng
 
 
 CONFIDENCES = {
-    "a label": ("a:0.5", 0.5),
-    "labels": ("a:0.5 b:0.125", 0.25),
-    "the rest does not count": ("a:0.25 :0.75", 0.5),
+    "a label": ("a:0.5", 0.5), "labels": ("a:0.5 b:0.125", 0.25), "the rest does not count": ("a:0.25 :0.75", 0.5),
     "a number that is no probability counts as 1": ("a:-0.5 b:0.25", 0.5),
-    "zero counts": ("a:0.0 b:0.5", 0.0),
-    "several white spaces": ("  a:0.5\t\u00a0b:0.5 ", 0.5),
-    "words": ("New York", 1.0),
-    "nothing": ("", 1.0),
-    "very many": ("a:0.001 " * 200, 0.0),
-}
+    "zero counts": ("a:0.0 b:0.5", 0.0), "several white spaces": ("  a:0.5\t\u00a0b:0.5 ", 0.5),
+    "words": ("New York", 1.0), "nothing": ("", 1.0), "very many": ("a:0.001 " * 200, 0.0),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "confidence"), CONFIDENCES.values(), ids=CONFIDENCES)
@@ -116,10 +109,9 @@ def test_confidence(text, confidence):
 IN_ORDER = [4, 5, 2, 1, 3, 6]  # by confidence: 1, 1, 0.9 ** 0.5, 0.5 ** 0.5, 0.5, 0.5
 
 
-@pytest.mark.parametrize(
-    ("percentage", "kept"),
-    [("100", 6), ("99", 6), ("83.4", 6), ("83.3", 5), ("50", 3), ("34", 3), ("33.3", 2), ("16", 1), ("0.1", 1)],
-)
+@pytest.mark.parametrize(("percentage", "kept"), [
+    ("100", 6), ("99", 6), ("83.4", 6), ("83.3", 5), ("50", 3), ("34", 3), ("33.3", 2), ("16", 1), ("0.1", 1),
+])  # fmt: skip
 def test_the_most_confident_lines(percentage, kept, challenge, backend):
     """GEval 1.42.2, --metric LogLossHashed:p<50>: the ceil(N n / 100) most confident items, reordered by confidence,
     so that seeds change; of equal ones, the first."""
@@ -210,13 +202,11 @@ def test_a_line_that_is_not_selected_is_not_parsed(broken, challenge, backend):
 def test_a_malformed_line_that_is_selected_names_its_number_in_the_file(challenge, geval, backend):
     write(challenge / "test-A", "out.tsv", [*OUTPUTS[:4], "of:0,5", OUTPUTS[5]])
     assert geval("-a", "LogLossHashed:f<in[Year]:1601>") == (
-        1,
-        "",
-        "geval: Line 5: Unexpected data [number text found after a number]\n"
+        1, "", "geval: Line 5: Unexpected data [number text found after a number]\n"
         "  `./test-A/out.tsv`, line 5, column 4: `0,5` is not a number; write a decimal point, not a comma\n"
         "    of:0,5\n"
         "       ^\n",
-    )
+    )  # fmt: skip
 
 
 def test_an_expected_line_at_fault_is_named(challenge):
@@ -266,10 +256,8 @@ def test_the_input_is_needed_only_for_a_filter_on_it(challenge, geval):
     (challenge / "test-A/in.tsv").unlink()
     assert geval("-a", "LogLossHashed:f<exp:the>")[0] == 0
     assert geval("-a", "LogLossHashed:f<in[Year]:1601>") == (
-        1,
-        "",
-        "geval: No file with the input: `./test-A/in.tsv`\n  `./test-A` holds expected.tsv, out.tsv\n",
-    )
+        1, "", "geval: No file with the input: `./test-A/in.tsv`\n  `./test-A` holds expected.tsv, out.tsv\n",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("lines", "few"), [(0, "few"), (5, "few"), (7, "many"), (30, "many")])

@@ -30,10 +30,6 @@ TEXT_METRICS = {
     if not (metric.is_of_words or metric.has_entries or name in OF_WORDS_AND_CLASSES)
 }
 
-
-# The table
-
-
 PERFECT = {  # lines that are all right
     **dict.fromkeys(["RMSE", "MSE", "MAE", "SMAPE", "Pearson", "Spearman"], ("1.5", "-2")),
     **{f"MacroAvg/{name}": ("1.5", "-2") for name in ("RMSE", "MSE", "MAE", "SMAPE")},
@@ -44,9 +40,8 @@ PERFECT = {  # lines that are all right
     **dict.fromkeys(["Soft2D-F1", "Probabilistic-Soft2D-F1"], ("a:1/2,3,4,5 1,1,2,2", "b:7,7,7,9")),
     "ClippEU": ("1/2,3,4,5/1 1,1,2,2/0", "1,1,2,2/5"),
     **dict.fromkeys(["RMSE-Against-Interval", "MSE-Against-Interval", "MAE-Against-Interval"], ("1,2", "-1.5,0")),
-    "Improvement@0.5": ("1.5", "1.5"),
-    "CustomMetric1": ("a\tb", "\tb"),
-}
+    "Improvement@0.5": ("1.5", "1.5"), "CustomMetric1": ("a\tb", "\tb"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("metric", TEXT_METRICS.values(), ids=TEXT_METRICS)
@@ -107,13 +102,10 @@ SENTENCE = st.lists(WORD, min_size=4, max_size=12).map(" ".join)
 PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5)
 NUMBERS = st.lists(st.tuples(*[st.integers(-5, 5)] * 2), min_size=3, max_size=9)
 
-
 SACRE = {
-    "SacreBLEU": lambda *of: sacrebleu.corpus_bleu(*of, force=True),
-    "chrF": sacrebleu.corpus_chrf,
-    "chrF++": lambda *of: sacrebleu.corpus_chrf(*of, word_order=2),
-    "TER": sacrebleu.corpus_ter,
-}
+    "SacreBLEU": lambda *of: sacrebleu.corpus_bleu(*of, force=True), "chrF": sacrebleu.corpus_chrf,
+    "chrF++": lambda *of: sacrebleu.corpus_chrf(*of, word_order=2), "TER": sacrebleu.corpus_ter,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SACRE)

@@ -38,12 +38,9 @@ def scores_as_the_single_reader(output, difference, first, size, threads, folder
 
 PROPERTY = settings(deadline=None, derandomize=True)
 shorts = {
-    "output": files,
-    "difference": differences,
-    "first": st.integers(1, 30),
-    "size": st.one_of(st.integers(1, 12), st.integers(13, 400)),
-    "threads": st.integers(2, 4),
-}
+    "output": files, "difference": differences, "first": st.integers(1, 30),
+    "size": st.one_of(st.integers(1, 12), st.integers(13, 400)), "threads": st.integers(2, 4),
+}  # fmt: skip
 longs = shorts | {
     "output": long_files,
     "first": st.one_of(st.integers(1, 30), st.integers(31, 9000)),

@@ -96,19 +96,18 @@ NOT_WRITTEN = {
         "the word 'the\\r' contains a carriage return, which would split the line"),
     "a surrogate": (({"\udcff": 0.5},), "the word '\\udcff' cannot be written as UTF-8: surrogates not allowed"),
     "counts": (({"the": 12},), "the probability of 'the' is 12.0, which is not between 0 and 1\n  they look like counts: divide each by their sum; if they are ranks, write probabilities instead"),
-    "too large for a double": (({"the": Fraction(10**400)},),
-        NO_NUMBERS),
+    "too large for a double": (({"the": Fraction(10**400)},), NO_NUMBERS),
     "digits in a string": (({"the": "0.5"},), "the predictions are an array of <U3, not of float32 or float64"),
     "a missing number": (({"the": pd.NA},), NO_NUMBERS),
     "a list of numbers": (({"the": [0.5]},), "a line is made from one row of numbers, not from an array of 1 rows"),
     "a rest that is none": (({"the": 0.5}, "0.5"), "the rests are an array of <U3, not of float32 or float64"),
-    "a table": ((pd.DataFrame({"the": [0.5, 0.5]}),), "a line is made from one row of numbers, not from an array of 2 rows"),
+    "a table": ((pd.DataFrame({"the": [0.5, 0.5]}),),
+        "a line is made from one row of numbers, not from an array of 2 rows"),
     "a word that is a number": (({7: 0.5},), "the word 7 is not a string"),
     "a word of bytes": (({b"the": 0.5},), "the word b'the' is not a string"),
     "a number": ((0.5,), f"{MADE_FROM} 0.5"), "an integer": ((1,), f"{MADE_FROM} 1"),
     "nothing given": ((None,), f"{MADE_FROM} None"), "a text": (("the:0.5",), f"{MADE_FROM} 'the:0.5'"),
-    "words alone": ((["the", "of"],), f"{MADE_FROM} 'the'"),
-    "numbers alone": (([0.5, 0.25],), NUMBERS),
+    "words alone": ((["the", "of"],), f"{MADE_FROM} 'the'"), "numbers alone": (([0.5, 0.25],), NUMBERS),
     "triples": (([("the", 0.5, 1)],), f"{MADE_FROM} ('the', 0.5, 1)"),
     "no mass": (({"the": 0.0}, 0), "every probability is 0: a distribution needs one above 0"),
 }  # fmt: skip
@@ -156,18 +155,13 @@ def test_no_lines_are_an_error(tmp_path):
 BAD_LINES = {
     "a line end": (["a:1", "b:1\n"], "lines[1]: it contains a line end; give one line an item"),
     "a carriage return": (["a:1\r"], "lines[0]: it contains a carriage return; give one line an item"),
-    "a surrogate": (
-        ["a:1", "b:1", "\udcff:1"],
-        "lines[2]: 'utf-8' codec can't encode character '\\udcff' in position 0: surrogates not allowed",
-    ),
-    "a mapping that format_line refuses": (
-        ["a:1", {"b": 2}],
+    "a surrogate": (["a:1", "b:1", "\udcff:1"],
+        "lines[2]: 'utf-8' codec can't encode character '\\udcff' in position 0: surrogates not allowed"),
+    "a mapping that format_line refuses": (["a:1", {"b": 2}],
         "lines[1]: the probability of 'b' is 2.0, which is not between 0 and 1"
-        "\n  they look like counts: divide each by their sum; if they are ranks, write probabilities instead",
-    ),
-    "a number": ([0.5], f"lines[0]: {MADE_FROM} 0.5"),
-    "bytes": ([b"a:1"], f"lines[0]: {MADE_FROM} b'a:1'"),
-}
+        "\n  they look like counts: divide each by their sum; if they are ranks, write probabilities instead"),
+    "a number": ([0.5], f"lines[0]: {MADE_FROM} 0.5"), "bytes": ([b"a:1"], f"lines[0]: {MADE_FROM} b'a:1'"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["out.tsv", "out.tsv.xz", "out.tsv.gz", "out.tsv.bz2", "out.tsv.zst"])

@@ -76,16 +76,13 @@ def submission(tmp_path, monkeypatch):
 
 
 COMMANDS = {
-    "check": (["check"], True),
-    "check --format github": (["check", "--format", "github"], False),
+    "check": (["check"], True), "check --format github": (["check", "--format", "github"], False),
     "marks": (["-t", "dev-0", "-o", "out.tsv", "-l", "--mark-worst-features"], True),
     "marks in JSON": (["-t", "dev-0", "-o", "out.tsv", "-l", "--mark-worst-features", "--format", "json"], False),
     "lines": (["-t", "dev-0", "-o", "out.tsv", "-l"], False),
-    "features": (["-t", "dev-0", "-o", "out.tsv", "-w"], False),
-    "scores": (["-t", "dev-0"], False),
-    "compare": (["compare", "-t", "dev-0", "--samples", "100"], False),
-    "help": (["--help"], False),
-}
+    "features": (["-t", "dev-0", "-o", "out.tsv", "-w"], False), "scores": (["-t", "dev-0"], False),
+    "compare": (["compare", "-t", "dev-0", "--samples", "100"], False), "help": (["--help"], False),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "has_colours"), COMMANDS.values(), ids=COMMANDS)

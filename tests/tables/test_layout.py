@@ -112,18 +112,14 @@ def test_wrapped_lines_fit_and_lose_nothing(words, indent, width):
     assert list(wrapped("an interval of 95 % of all", 17)) == ["an interval of", "  95 % of all"]
 
 
-# Texts with styles, rows, and the width of a terminal
-
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 
 CUTS = {
-    "wide": ("水水水", 5, "水水…"),
-    "combining characters take no column": ("e\u0301e\u0301e\u0301", 3, "e\u0301e\u0301e\u0301"),
-    "combining characters stay with their letter": ("e\u0301e\u0301e\u0301", 2, "e\u0301…"),
+    "wide": ("水水水", 5, "水水…"), "combining characters take no column": ("e\u0301e\u0301e\u0301", 3,
+    "e\u0301e\u0301e\u0301"), "combining characters stay with their letter": ("e\u0301e\u0301e\u0301", 2, "e\u0301…"),
     "a style that is cut is ended": (f"{RED}abc{PLAIN}", 2, f"{RED}a…{PLAIN}"),
-    "a style inside is kept": ("a\x1b[31mbcd\x1b[0mefg", 3, "a\x1b[31mb…\x1b[0m"),
-    "empty": ("", 0, ""),
-}
+    "a style inside is kept": ("a\x1b[31mbcd\x1b[0mefg", 3, "a\x1b[31mb…\x1b[0m"), "empty": ("", 0, ""),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "width", "shown"), CUTS.values(), ids=CUTS)

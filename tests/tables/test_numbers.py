@@ -17,8 +17,6 @@ from geval_py.tables.numbers import exact, fixed, p_value, score_text, significa
 PROPERTY = settings(deadline=None, derandomize=True)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
-# Numbers
-
 SHORTEST = [
     # the first four: GEval 1.42.2, --metric LikelihoodHashed and its kin
     (0.001818390380192753, "1.818390380192753e-3"), (4.3584681516067923e-4, "4.3584681516067923e-4"),
@@ -138,25 +136,14 @@ def test_p_value(p, text):
     assert p_value(p) == text
 
 
-# Tables
-
-
 def scores_text(results, precision=None, *, percentage=False):
-    """What a command shows of outputs."""
     return "".join(ScoreTable(results=results, precision=precision, percentage=percentage).text())
 
 
 def scored(scores, name="out.tsv"):
-    """What is shown of one output's evaluation."""
     listed = [SimpleNamespace(name=name, value=value, error=None) for name, value in scores]
     output = Output(File(name), name, parameters=parse_parameters(name))
     return SimpleNamespace(output=output, scores=listed, errors=[], has_scores=True)
-
-
-def test_one_metric_one_output_the_number_alone():
-    evaluations, how = [scored([("LikelihoodHashed", 0.125)])], [(None, False), (2, False), (None, True), (3, True)]
-    shown = [scores_text(evaluations, precision, percentage=percentage) for precision, percentage in how]
-    assert shown == ["0.125\n", "0.12\n", "12.5\n", "12.5\n"]
 
 
 HASHED = {
@@ -165,12 +152,7 @@ HASHED = {
 GRID = "\t8\t12\nLikelihoodHashed\t0.01\t0.00\nLogLossHashed\t4.40\t5.91\n"
 
 METRIC_TABLES = {
-    # GEval 1.42.2, --metric PerplexityHashed -p 2 --metric …
-    "three metrics": ({"PerplexityHashed": 175.83, "LikelihoodHashed": 0.0057, "LogLossHashed": 5.17},
-     "PerplexityHashed\t175.83\nLikelihoodHashed\t0.01\nLogLossHashed\t5.17\n"),
     "a row, then a grid": ({"PerplexityHashed": 175.83, **HASHED}, f"PerplexityHashed\t175.83\n\n{GRID}"),
-    # ours
-    "a grid alone": (HASHED, GRID),
     "rows around and inside a grid": ({"A": 1.0, "LikelihoodHashed8": 0.0123, "B": 2.0, "LikelihoodHashed12": 0.0027,
      "LogLossHashed8": 4.401, "C": 3.0, "LogLossHashed12": 5.912}, f"A\t1.00\n\n{GRID}\nB\t2.00\nC\t3.00\n"),
     "two grids": ({"a 1": 1.0, "x_3": 5.0, "a 2": 2.0, "x_4": 6.0, "b 1": 3.0, "b 2": 4.0, "y_3": 7.0, "y_4": 8.0},
@@ -190,12 +172,6 @@ METRIC_TABLES = {
 def test_several_metrics(scores, text):
     """Names that form a grid of at least 2 x 2 become a cross table."""
     assert scores_text([scored(scores.items())], 2) == text
-
-
-def test_equal_names_stay_two_rows():
-    names = ["a 1", "a 2", "b 1", "b 2", "a 1"]
-    text = scores_text([scored([(name, float(n)) for n, name in enumerate(names)])])
-    assert text == "a 1\t0.0\na 2\t1.0\nb 1\t2.0\nb 2\t3.0\na 1\t4.0\n"
 
 
 PARTS = st.lists(st.sampled_from(["a", "b", "A", "B", "1", "2", " ", "_"]), min_size=1, max_size=5).map("".join)
@@ -229,10 +205,6 @@ def test_every_score_is_shown(names):
 
 
 VARIANTS = {
-    # GEval 1.42.2, -t dev-0
-    "parameters": ({"out-model=bigram.tsv": [175.83], "out-model=unigram.tsv": [467.5]},
-     "model\tPerplexity\nbigram\t175.83\nunigram\t467.50\n"),
-    # ours
     "several parameters, sorted by name": ({"out-lr=0.1,epochs=2.tsv": [1.0, 2.0], "out-lr=0.1,epochs=10.tsv": [3.0,
      4.0]}, "epochs\tlr\tPerplexity\tLogLoss\n2\t0.1\t1.00\t2.00\n10\t0.1\t3.00\t4.00\n"),
     "an out.tsv beside them": ({"out-a=1.tsv": [1.0], "out.tsv": [2.0]}, "a\tPerplexity\n1\t1.00\nout\t2.00\n"),

@@ -104,8 +104,7 @@ def test_a_row_of_another_length(name, row):
 
 
 FORMULAS = {
-    "=1+1": "'=1+1", "-1": "'-1", "\tx": "'\tx", "\nx": "'\nx",
-    " =1": " =1", "": "", 'a"b,c': 'a"b,c',
+    "=1+1": "'=1+1", "-1": "'-1", "\tx": "'\tx", "\nx": "'\nx", " =1": " =1", "": "", 'a"b,c': 'a"b,c',
 }  # fmt: skip
 
 
@@ -116,12 +115,10 @@ def test_text_is_no_formula(text, cell):
     assert list(Table([Column(name="=x"), Column(name="a\x1b")], []).csv()) == ["'=x,a\\x1b\n"]
 
 
-@pytest.mark.parametrize(
-    ("value", "cell"),
-    [(-0.5, "-0.5"), (-3, "-3"), (1e-300, "1e-300"), (1 / 3, "0.3333333333333333"), (-math.inf, "-Infinity"),
-     (math.nan, "NaN"), (None, "")],
-    ids=repr,
-)  # fmt: skip
+@pytest.mark.parametrize(("value", "cell"), [
+    (-0.5, "-0.5"), (-3, "-3"), (1e-300, "1e-300"), (1 / 3, "0.3333333333333333"), (-math.inf, "-Infinity"),
+    (math.nan, "NaN"), (None, ""),
+], ids=repr)  # fmt: skip
 def test_numbers_have_all_digits_and_no_apostrophe(value, cell):
     written = "".join(Table([Column(name="a"), Column(name="b", write=lambda _: "rounded")], [("x", value)]).csv())
     assert written == f"a,b\nx,{cell}\n"
@@ -180,9 +177,7 @@ def test_a_bare_tabular_has_all_else_in_comments():
 
 @pytest.mark.parametrize(("caption", "label", "head"), [
     ("50 % of x_y\n", "tab:x_y", "\\caption{50 \\% of x\\_y\\textbackslash{}n}\n\\label{tab:x_y}\n"),
-    ("All", None, "\\caption{All}\n"),
-    (None, "all", "\\caption{}\n\\label{all}\n"),
-    ("", None, "\\caption{}\n"),
+    ("All", None, "\\caption{All}\n"), (None, "all", "\\caption{}\n\\label{all}\n"), ("", None, "\\caption{}\n"),
 ])  # fmt: skip
 def test_a_table_environment_has_its_caption_above_and_its_legend_below(caption, label, head):
     begin, end = "\\begin{table}\n\\centering\n", "\\end{table}\n% Note: few lines.\n"
@@ -229,9 +224,6 @@ def test_latex_typesets_what_was_written(text, number):
     assert read_back(escapes.latex_text(text)) == text
     assert "--" not in escapes.latex_text(text)
     assert read_back(escapes.latex_number(number)) == number
-
-
-# JSON that strict parsers read
 
 
 def strictly(text):
