@@ -25,7 +25,7 @@ NOT_COPIED = ("gazette.txt",)  # the text that the challenge was cut from
   cd gazette; geval -t dev-0           and score its two outputs
 """,
     option("folder", metavar="DIR", help="the folder to make"),
-    status="Exit status: 0 success, 1 it could not be copied, 2 an error in the command line.",
+    status="Exit status: 0 success, 1 it is there already, 2 it cannot be written, or an error in the command line.",
 )
 def run_sample(args: argparse.Namespace) -> None:
     """Run the command; raises UsageError, ExistingFileError and UnreadableFileError."""

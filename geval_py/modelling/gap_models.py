@@ -53,10 +53,11 @@ class NgramGapModel:
         weights[[corpus.START, corpus.END]] = 0.0
         self._weights = weights
         self._base = weights * math.prod(side.levels[0].probabilities for side in self.sides)
+        self._base_sum = self._base.sum()
         order = np.argsort(-self._base, kind="stable")
         self._first = order[(order != corpus.UNKNOWN) & (self._base[order] > 0)][: self._top or None]
         self._taken = np.zeros(len(counts), np.bool_)
-        self._places = np.zeros(len(counts), np.int64)
+        self._places = np.zeros_like(counts)
 
     def words(self, left: str, right: str, _candidates: Sequence[str] = ()) -> dict[str, float]:
         """Return the likeliest words, these first; raises UsageError if the model was not trained."""
@@ -76,7 +77,7 @@ class NgramGapModel:
             shares = side.levels[0].probabilities[candidates] * of_side.scale
             shares[self._places[of_side.words]] = of_side.probabilities
             scores = scores * shares
-        others = max(self._base.sum() - self._base[named].sum(), self._base[corpus.UNKNOWN])
+        others = max(self._base_sum - self._base[named].sum(), self._base[corpus.UNKNOWN])
         total = others * math.prod(of_side.scale for of_side in seen) + scores[: len(named)].sum()
         if total <= 0:
             return {}

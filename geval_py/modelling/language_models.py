@@ -180,8 +180,8 @@ class LlamaCpp(Prefixed):
             pointers = [[llama.llama_get_logits_ith(self._context, place) for place in places] for places in wanted]
             if not all(map(all, pointers)):
                 raise ModelError(message="llama.cpp predicts no tokens by this model: is it one for embeddings?")
-            total = len(self.texts)
-            return [[_log_softmax(np.ctypeslib.as_array(pointer, (total,))) for pointer in row] for row in pointers]
+            width = len(self.texts)
+            return [[_log_softmax(np.ctypeslib.as_array(pointer, (width,))) for pointer in row] for row in pointers]
         finally:
             for sequence in copies:
                 llama.llama_memory_seq_rm(self._memory, sequence, -1, -1)

@@ -106,7 +106,7 @@ class Served:
         return [row[0] if len(row) == 1 else row for row in found]
 
     def move_answers(self):
-        """Give each line of test-A the answer of the next one."""
+        """Move the answers of test-A by one line."""
         answers = Path(self.board.settings.answers, "test-A", "expected.tsv")
         words = answers.read_text(encoding="utf-8").splitlines(keepends=True)
         answers.write_text("".join([*words[1:], words[0]]), encoding="utf-8")
