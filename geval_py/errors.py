@@ -173,9 +173,13 @@ class TooLargeError(DataError):
     max_bytes: int
     what: Literal["file", "line"] = "file"
 
+    @property
+    def reason(self) -> str:
+        """What is too large, without the name of the file."""
+        return f"it {'has a line of' if self.what == 'line' else 'unpacks to'} more than {self.max_bytes} bytes"
+
     def __str__(self) -> str:
-        verb = "has a line of" if self.what == "line" else "unpacks to"
-        return f"Too large: {named(self.path)} {verb} more than {self.max_bytes} bytes"
+        return f"Too large: {named(self.path)}: {self.reason}"
 
 
 class AmbiguousFileError(DataError):

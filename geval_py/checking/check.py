@@ -135,24 +135,19 @@ def check_output(
                     reason = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
                     raise UnsupportedEncodingError(path=target.output, reason=reason)
     except (CorruptFileError, TooLargeError, UnreadableFileError, MissingPackageError) as error:
-        code = "E105"
         match error:
             case UnsupportedEncodingError():
-                code, message = "E106", error.reason
-            case CorruptFileError():
-                message = f"corrupt {error.compression} file: {visible(error.reason)}"
-            case TooLargeError():
-                subject = "a line has" if error.what == "line" else "it unpacks to"
-                message = f"{subject} more than {error.max_bytes} bytes"
-            case MissingPackageError():
-                code, message = "E101", f"the output cannot be read: {visible(error.message)}"
+                code = "E106"
+            case CorruptFileError() | TooLargeError():
+                code = "E105"
+            case UnreadableFileError() if files.format_ending(target.output):
+                code = "E101" if hasattr(error.__cause__, "errno") else "E108"
             case _:
-                is_opened = files.format_ending(target.output) and getattr(error.__cause__, "errno", None) is None
-                code = "E108" if is_opened else "E101"
-                message = f"the output cannot be read: {visible(error.reason)}"
-        line = int(code == "E106")  # of a row of another format, the message tells more
+                code = "E101"
+        reason = str(getattr(error, "reason", error))
+        message = f"the output cannot be read: {visible(reason)}"
         fix = READ_FORMATS if code == "E101" else ""
-        return [file_problem(RULES_BY_CODE[code], target.output, message, line=line, fix=fix)]
+        return [file_problem(RULES_BY_CODE[code], target.output, message, fix)]
     if total is None:
         empty = file_problem(RULES_BY_CODE["E102"], target.output, "the output has no line")
         return [empty] if "E102" in codes else []

@@ -13,22 +13,21 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from geval_py.checking import word_checks
-from geval_py.checking.first_lines import faults_of_first_lines
-from geval_py.checking.labels import prefix_of, unknown_labels
-from geval_py.checking.order import MIN_LINES, SAMPLED_LINES
+from geval_py.checking.first_lines import MIN_LINES, SAMPLED_LINES, faults_of_first_lines
 from geval_py.checking.places import name_of, place_of, separations
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem
-from geval_py.checking.targets import Target
-from geval_py.checking.word_checks import LineFindings
+from geval_py.checking.targets import Target, first_lines
 from geval_py.reading import lines, wordprobs
 from geval_py.reading.challenge import sets_of_length
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.evaluate import cut_off_note
 from geval_py.tables.numbers import counted
-from geval_py.text import named, visible, words
+from geval_py.text import named, shorten, some_of, strip_spaces, visible, words
 
 HEADER_NAMES = frozenset(words("answer class expected gold label labels tags target word y"))
+LINES_PER_LABEL = 5  # at least, where the labels are few and known
+_NUMBERED = re.compile(r"([A-Za-z]*-?)([0-9]{1,18})([:,\t ]|[.)] )(?=.)")
 MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of lines is looked for
 
 
@@ -40,7 +39,7 @@ class CheckedOutput:
     """
 
     target: Target
-    lines: LineFindings
+    lines: word_checks.LineFindings
     codes: Collection[str]
     has_byte_order_mark: bool
     problems: dict[str, Problem] = field(default_factory=dict)
@@ -145,13 +144,6 @@ def _numbers_far_above_one(output: CheckedOutput) -> None:
         output.add("W201", count=output.lines.counts["W201"] + far.count, places=places)
 
 
-def _mixed_scales(output: CheckedOutput) -> None:
-    """Point at the first line of the scale that fewer lines have (W213)."""
-    count, scale = min((output.lines.counts[scale], scale) for scale in ("probabilities", "logarithms"))
-    if count:
-        output.add("W213", line=output.lines.places[scale][0][0])
-
-
 def _tokens_of_language_models(output: CheckedOutput) -> None:
     """Find subword marks (W219) and special tokens (W220) in the first lines."""
     if output.target.is_of_words:
@@ -164,13 +156,48 @@ def _beginnings_and_labels(output: CheckedOutput, first: Block) -> None:
     """Find what begins each line, and no answer (W222), and labels that are no answers of any line (W303)."""
     texts = output.lines.texts[:SAMPLED_LINES]
     answers = str(first.expected, "utf-8", "replace").split("\n")[: first.known]
-    prefix = prefix_of(texts)
-    if prefix and not prefix_of(answers[:SAMPLED_LINES]):
+    prefix = _prefix_of(texts)
+    if prefix and not _prefix_of(answers[:SAMPLED_LINES]):
         code, message = "W222", f"each line begins with its number, as in `{prefix}`"
     else:
-        code, message = "W303", unknown_labels(output.target, texts, answers)
+        code, message = "W303", _unknown_labels(output.target, texts, answers)
     if message:
         output.add(code, message, count=output.lines.lines, line=1)
+
+
+def _prefix_of(texts: Sequence[str]) -> str:
+    """Return the number of the first of some lines that are numbered, perhaps as in `H-3`; "" for others."""
+    matches = list(map(_NUMBERED.match, texts))
+    kinds = {match and (match[1], match[3], int(match[2]) - line) for line, match in enumerate(matches)}
+    is_numbered = len(matches) >= MIN_LINES and len(kinds) == 1
+    return "".join(matches[0].group(1, 2)) if is_numbered and matches[0] else ""
+
+
+def _unknown_labels(target: Target, texts: Sequence[str], answers: Sequence[str]) -> str:
+    """Return what to say of lines without any label of the answers or of train; "" if most have some."""
+    from geval_py.scoring.metrics.columns import probable_labels  # which word gaps need not
+    from geval_py.scoring.metrics.exact import best_guess
+
+    metric, prepare = target.metric, target.preparation or str
+    if metric is None or metric.matching or metric.labels == "none":
+        return ""
+
+    def labels_of(text: str) -> list[str]:
+        text = strip_spaces(prepare(text))
+        if metric.labels == "several":
+            return [label for label, _ in probable_labels(text)]
+        return [best_guess(text) or text]
+
+    training = first_lines(target.training, target.header) if target.training else []
+    known = [label for answer in (*answers, *training) for label in labels_of(answer)]
+    labels = {*known}
+    if LINES_PER_LABEL * len(labels) > len(known) or labels <= {"0", "1"}:
+        return ""
+    unknown = [of_line for of_line in map(labels_of, texts) if any(of_line) and labels.isdisjoint(of_line)]
+    if len(unknown) < MIN_LINES or 2 * len(unknown) <= len(texts):
+        return ""
+    lines_without = f"{len(unknown)} of the first {len(texts)} lines have no label of the answers"
+    return f"{lines_without}: `{visible(shorten(unknown[0][0]))}` is none of {some_of(sorted(labels))}"
 
 
 def _first_lines(output: CheckedOutput) -> None:
@@ -181,19 +208,18 @@ def _first_lines(output: CheckedOutput) -> None:
     if not any(RULES_BY_CODE[code].needs_answers for code in output.codes):  # a board's time must not depend on them
         first = first._replace(expected=b"", known=0)
     _beginnings_and_labels(output, first)
-    bits = target.bits if target.is_of_words else None
     are_comparable = target.words_are_plain and lines.lines == target.lines
     answers = lines.counts["answers"]
     no_guess = answers * target.bits * math.log(2)
     for code, message, fix, places in faults_of_first_lines(
-        first, target.lines or 0, target.metric, bits, words_are_plain=are_comparable
+        first, target.lines or 0, target.metric, target.bits, words_are_plain=are_comparable
     ):
         if code == "W304":
             is_worse = (1 + 1e-9) * no_guess < lines.loss < math.inf  # a rounding error is no difference
             is_explained = any(one.is_error or one.share > 0.5 for one in output.problems.values())
-            if not is_worse or answers < MIN_LINES or is_explained:
+            if is_explained or (target.is_of_words and not (is_worse and answers >= MIN_LINES)):
                 break
-            message = f"{RULES_BY_CODE['W304'].summary}; {message}"
+            message = f"{RULES_BY_CODE['W304'].summary}; {message}" if target.is_of_words else message
         sample = min(first.known, SAMPLED_LINES) if places else 0
         output.add(code, message, count=len(places) or lines.lines, places=places, fix=fix, sample=sample)
 
@@ -203,7 +229,6 @@ FILE_RULES = (
     _separators,
     _number_of_lines,
     _numbers_far_above_one,
-    _mixed_scales,
     _tokens_of_language_models,
     _first_lines,  # the last: an error, or a problem of most lines, explains a bad score
 )

@@ -10,13 +10,12 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from html.entities import codepoint2name
 from typing import NamedTuple
 from urllib.parse import quote
 
-from geval_py.checking.order import SAMPLED_LINES, Fault
 from geval_py.checking.rules import Place
 from geval_py.text import shorten, visible
 
@@ -113,15 +112,18 @@ FOLDINGS = (
 _VARIANTS = [(folding, spell) for folding in FOLDINGS for spell in folding.spellings]
 
 
-@lru_cache(4 * SAMPLED_LINES)
+@lru_cache(1000)
 def _other_spellings(answer: str) -> tuple[tuple[int, str], ...]:
     """Return the spellings of an answer, with the numbers of their variants, that differ from it."""
     spellings = ((number, spell(answer)) for number, (_, spell) in enumerate(_VARIANTS))
     return tuple((number, spelling) for number, spelling in spellings if spelling not in (answer, ""))
 
 
-def find_misspelling(sample: Sequence[tuple[bytes, bytes]]) -> Iterator[Fault]:
-    """Yield the folding by which most answers of lines are listed, and hardly any as they are (W302)."""
+def find_misspelling(sample: Iterable[tuple[bytes, bytes]]) -> tuple[str, str, list[Place]] | None:
+    """Return what to say of the folding by which most answers of lines are listed, and hardly any as they are.
+
+    The values are the message, the remedy and the places; None if there is no such folding.
+    """
     rows = [(str(text, "utf-8", "replace"), str(answer, "utf-8", "replace")) for text, answer in sample]
     places: list[list[Place]] = [[] for _ in _VARIANTS]
     listed = []
@@ -140,5 +142,6 @@ def find_misspelling(sample: Sequence[tuple[bytes, bytes]]) -> Iterator[Fault]:
     if len(misspelt) >= max(MIN_MISSPELT, MIN_SHARE * len(rows) * folding.is_word, MIN_RATIO * right[variant]):
         line, _, spelling, *_ = misspelt[0]
         pair = f"`{visible(shorten(spelling))}` for `{visible(shorten(rows[line - 1][1]))}`"
-        message = f"{len(misspelt)} of the first {len(rows)} answers are listed only {folding.name}, such as {pair}"
-        yield Fault("W302", message, folding.fix, misspelt)
+        of_all = f"{len(misspelt)} of the first {len(rows)} answers"
+        return f"{of_all} are listed only {folding.name}, such as {pair}", folding.fix, misspelt
+    return None

@@ -24,7 +24,7 @@ from operator import or_
 from typing import Any
 
 from geval_py.checking import places
-from geval_py.checking.order import MIN_LINES
+from geval_py.checking.first_lines import MIN_LINES
 from geval_py.checking.rules import FLAG_RULES, Place
 from geval_py.checking.targets import Target
 from geval_py.errors import DataError
@@ -34,15 +34,6 @@ from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
 from geval_py.text import shorten, visible, words
 
-# Lines that do not show whether their author writes probabilities or logarithms; a vector always holds logarithms.
-NO_CHOICE_OF_SCALE = (
-    kernel.MALFORMED
-    | kernel.ALL_ZERO
-    | kernel.LOOKS_LIKE_PROBABILITIES
-    | kernel.FAR_ABOVE_ONE
-    | kernel.REST_ALONE
-    | kernel.VECTOR
-)
 HEAD_LINES = 2000  # of the beginning, in which what is wrong with the whole file is looked for
 # Odd characters beyond ASCII, as UTF-8. The patterns begin with fixed bytes, so that the search is fast.
 _ODD_BYTES = (
@@ -51,7 +42,6 @@ _ODD_BYTES = (
     re.compile(rb"\xe2\x81[\xa6-\xa9]"),
     re.compile(rb"\xef\xbb\xbf"),
 )
-_SPACE = re.compile(b" ")
 
 # Tokens of language models
 
@@ -78,9 +68,9 @@ class LineFindings:
     """What was found in the lines of a block and, where it is extended, of the blocks that follow.
 
     ``counts`` has the number of lines that break a rule, by its code, and other facts, by their names: "binary" if
-    no line of the file's head is text, and the lines of "probabilities" and of "logarithms". ``places`` holds the
-    first ``max_places`` lines of each: number, text, and what is known of the place. ``texts`` are the lines of the
-    file's head. ``loss`` is the sum of the lines that have an answer, in nats.
+    no line of the file's head is text. ``places`` holds the first ``max_places`` lines of each: number, text, and
+    what is known of the place. ``texts`` are the lines of the file's head. ``loss`` is the sum of the lines that have
+    an answer, in nats.
     """
 
     block: Block
@@ -136,10 +126,6 @@ def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
     kinds = Counter(flags)  # the number of lines with each combination of flags
     present = reduce(or_, kinds, 0)
     findings.begin(all_malformed=all(kind & kernel.MALFORMED for kind in kinds))
-    for kind, count in kinds.items():
-        if not kind & NO_CHOICE_OF_SCALE:
-            scale = "logarithms" if kind & kernel.LOGARITHMS else "probabilities"
-            findings.add(scale, flags.index(kind), count=count)  # kinds are in this order
     for rule in FLAG_RULES:
         if breaking := {*filter(rule.is_broken, kinds)}:
             for index in islice((index for index, kind in enumerate(flags) if kind in breaking), max_places):
@@ -151,8 +137,7 @@ def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
         for index, kind in enumerate(flags):
             if kind & (kernel.VECTOR | kernel.WRONG_LENGTH):
                 findings.add("E117", index, 1, findings.text(index).partition(" ")[0], message)
-    if _SPACE.search(block.outputs):
-        findings.counts["spaces"] = 1
+    findings.counts["spaces"] = bool(re.search(b" ", block.outputs))
     suspicious = kernel.CONTROL  # lines that may have odd characters, or bytes that are not UTF-8
     if present & kernel.NOT_ASCII and (
         not is_utf8(block.outputs) or any(pattern.search(block.outputs) for pattern in _ODD_BYTES)

@@ -422,11 +422,12 @@ def _verdict(evaluation: Evaluation) -> tuple[str, str]:
     from geval_py.checking.first_lines import faults_of_first_lines
 
     of_words = [one for one in evaluation.scores if one.metric.is_of_words or one.metric.has_entries]
-    bits = next((score.metric.bits or DEFAULT_BITS for score in of_words), None)
     main, lines = (of_words or evaluation.scores)[0], evaluation.file_lines
-    words_are_plain = not main.scheme.text_flags
-    fault = next(faults_of_first_lines(evaluation.sample, lines, main.metric, bits, words_are_plain=words_are_plain))
-    return ("", fault.message) if fault.code == "W304" else (fault.message, "")
+    other, bits = None if of_words else main.metric, main.metric.bits or DEFAULT_BITS
+    are_plain = not main.scheme.text_flags
+    for code, message, *_ in faults_of_first_lines(evaluation.sample, lines, other, bits, words_are_plain=are_plain):
+        return ("", message) if of_words and code == "W304" else (message, "")
+    return "", ""
 
 
 def _notes_on_task(evaluation: Evaluation, task: Task) -> Iterator[str]:

@@ -1,6 +1,8 @@
 """The rules of outputs that are no distributions over words."""
 
 import json
+import math
+import random
 
 import pytest
 
@@ -61,7 +63,7 @@ FOUND = [  # metric, output, answers, the places of each rule
     ("BLEU", "a b\n\n \nc\n", "", {"W217": [(2, 1, ""), (3, 1, "")]}),
     ("WER", b"\xef\xbb\xbfa\r\nb\xff\n", "", {"W210": [(1, 2, "\r")], "W211": [(1, 1, "\ufeff")], "W212": [(2, 2,
         "\ufffd")]}),
-    ("WER", "a\n".encode("utf-16"), "", {"E106": [(1, 1, "")]}), ("RMSE:s<,><.>", "2,5\n1\n", "2\n1\n", {}),
+    ("WER", "a\n".encode("utf-16"), "", {"E106": [(0, 0, "")]}), ("RMSE:s<,><.>", "2,5\n1\n", "2\n1\n", {}),
     ("RMSE:s<,><.>", "2,5,\n1\n", "2\n1\n", {"E117": [(1, 1, "2.5.")]}),
     ("Hit@3", *CASES, {"W302": [(line, 1, "oslo") for line in (1, 2, 3)]}),
     ("ChoiceLogLoss", *CASES, {"W302": [(line, 1, "oslo") for line in (1, 2, 3)]}),
@@ -302,10 +304,61 @@ def test_labels_that_may_be_right(submission):
     answers = "".join(f"{tag}\n" for tag in TAGS * 5)
     names = "".join(f"name {place}\n" for place in PLACES)
     assert problems(submission("Macro-F1", answers, answers)) == {}
-    assert problems(submission("Accuracy", names.upper(), names)) == {}  # not of few labels
+    assert "W303" not in problems(submission("Accuracy", names.upper(), names))  # not of few labels
     assert problems(submission("Accuracy", "0.7\n" * 20, "1\n0\n" * 10)) == {}
     assert problems(submission("Fuzzy/MultiLabel-F1", answers.replace("n", "m"), answers)) == {}
     assert problems(submission("Macro-F1:l", answers.upper(), answers)) == {}
+
+
+RANDOM = random.Random(1)
+PRICES = RANDOM.sample([100, 200, 300, 400, 900] * 4, 20)
+CLASSES = RANDOM.sample([1, 0, 1, 1, 0] * 4, 20)
+LISTS = RANDOM.sample(["d1 d2", "d3 d4", "d1 d2"] * 6, 18)
+WORSE = {  # metric, answers, output, and the guess that would be better on each line
+    "standardised numbers": ("RMSE", PRICES, [(price - 380) / 279 for price in PRICES], "380"),
+    "logarithms": ("MAE", PRICES, [math.log1p(price) for price in PRICES], "380"),
+    "numbers of other lines": ("RMSE", PRICES, RANDOM.sample(PRICES, 20), "380"),
+    "the probability of the other class": ("LogLoss", CLASSES, [0.9 - 0.8 * one for one in CLASSES], "0.6"),
+    "classes as probabilities": ("LogLoss", CLASSES, [0, *CLASSES[1:]], "0.6"),
+    "numbers of other classes": ("Accuracy", CLASSES, [1 - one for one in CLASSES], "1"),
+    "labels in another order": ("Macro-F1", ["noun", "noun", "verb"] * 5, ["verb", "adj", "noun"] * 5, "noun"),
+    "probabilities below one half": ("MultiLabel-F1", ["a b", "a b", "b"] * 5, ["a:0.4 b:0.45"] * 15, "a b"),
+    "labels of another scheme": ("BIO-F1", ["B-PER O", "O B-LOC"] * 9, ["B-PERSON O", "O B-GPE"] * 9, "B-PER O"),
+    "items apart by spaces": ("MAP", [one.replace(" ", "\t") for one in LISTS], LISTS, "d1\\td2"),
+    "many lines": ("RMSE", PRICES * 500, [price / 1000 for price in PRICES] * 500, "380.204"),
+}  # fmt: skip
+
+
+def lines_of(values):
+    return "".join(f"{value}\n" for value in values)
+
+
+@pytest.mark.parametrize("name", WORSE)
+def test_one_guess_on_all_lines_that_is_better(submission, name, capfd):
+    metric, answers, output, guess = WORSE[name]
+    path = submission(metric, lines_of(output), lines_of(answers))
+    (problem,) = (one for one in check(path).problems if one.rule.code == "W304")
+    assert problem.summary == f"{metric} would be better with `{guess}` on each line"
+    assert problem.fix == "Write lines in the order of in.tsv, and values in the units and classes of expected.tsv."
+    assert main(["-t", "dev-0"]) == 0
+    note = f"geval: note: `./dev-0/out.tsv`: {problem.summary}\n"
+    assert (note in capfd.readouterr().err) == (metric != "LogLoss")
+
+
+NOT_WORSE = {
+    "the mean of train": ("RMSE", PRICES, [360] * 20),
+    "a frequent class": ("Accuracy", CLASSES, [1] * 20),
+    "probabilities of words that are digits": ("Perplexity", CLASSES, ["0:0.3 1:0.3 2:0.4"] * 20),
+    "a part of the lines": ("RMSE", PRICES * 20_000, [1] * 400_000),
+    "texts": ("BLEU", ["a b c d", "a b c d", "b c"] * 5, ["x"] * 15),
+    "few lines": ("RMSE", PRICES[:4], [0] * 4), "changed lines": ("Accuracy:l", ["A", "A", "B"] * 5, ["c"] * 15),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_WORSE)
+def test_no_guess_that_is_clearly_better(submission, name):
+    metric, answers, output = NOT_WORSE[name]
+    assert "W304" not in problems(submission(metric, lines_of(output), lines_of(answers)))
 
 
 def test_a_line_without_a_label(submission):
