@@ -105,7 +105,7 @@ LINES = [
     ("W208", "x:0.5 \ufeffa:0.5\n".encode(), (1, 7, "\ufeff", "a byte order mark (U+FEFF), which is a part of the word"), "x:0.5 „a”:0.5\n".encode()),
     ("W208", b"0\ta:0.5 :0.5\n", (1, 2, "\t", "a TAB (U+0009), which is a part of the word"), b"0,a:0.5 :0.5\n"),
     ("W208", b"a\x1b[31m:0.5 :0.5\n", (1, 2, "\x1b", "a control or invisible character (U+001B), which is a part of the word"), b"a[31m:0.5 :0.5\n"),
-    ("W209", b"a:0.5,b:0.25 :0.25\n", (1, 6, ",", "two entries look split by `,`; only a space separates entries"), b"a,b:0.5 :0.5\n"),
+    ("W209", b"a:0.5,b:0.25 :0.25\n", (1, 6, ",", "two entries look split by `,`; only a space separates entries"), b"5:00,:0.5 :0.5\n" + b"a,b:0.5 :0.5\n" * 2),
     ("W209", b"a:0.5\tb:0.25 :0.25\n", (1, 6, "\t", "two entries look split by TAB; only a space separates entries"), b"a:b\tc:0.5 :0.5\n"),
     ("W210", b"a:0.5 :0.5\r\n", (1, 11, "\r", "a carriage return, which is dropped"), b"a:0.5 :0.5\n"),
     ("W212", b"k\xffa:0.5 :0.5\n", (1, 2, "\ufffd", "bytes that are not UTF-8, read as U+FFFD"), "k\ufffda:0.5 :0.5\n".encode()),

@@ -117,7 +117,7 @@ FLAGGED = [
     ("A:1", flags.CAPITAL), ("a\r:1", flags.CARRIAGE_RETURN), ("a\t:1", flags.CONTROL), ("a\x7f:1", flags.CONTROL),
     ("ą:1", flags.NOT_ASCII), ("a:1e-281 :1", flags.HAS_REST | flags.TINY), ("place,:1", 0),
     ("a:0.5,b:1", flags.SEPARATOR), ("a:0.5;b:1", flags.SEPARATOR), ("a:0.5\tb:1", flags.SEPARATOR | flags.CONTROL),
-    ("1870,b:1", 0), ("a", flags.MALFORMED | flags.NO_COLON),
+    ("1870,b:1", 0), ("5:00,:1", 0), ("5:00;:1", 0), ("a", flags.MALFORMED | flags.NO_COLON),
     ("A:0,5\r", flags.MALFORMED | flags.NOT_A_NUMBER | flags.CAPITAL | flags.CARRIAGE_RETURN),
     ("", flags.MALFORMED | flags.EMPTY_LINE),
 ]  # fmt: skip

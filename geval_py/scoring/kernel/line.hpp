@@ -297,7 +297,7 @@ class Line {
         }
         word.end = colon;
         if (colon == end || *colon != ':' || read_number(colon + 1, value, exponent) != end) return nullptr;
-        for (const char* p = word.begin; p != word.end; ++p)
+        for (const char* p = word.begin; p != word.end && p + 1 != word.end; ++p)  // a last one is as in `5:00,`
             if ((*p == ',' || *p == ';' || *p == '\t') && p != word.begin && p[-1] >= '0' && p[-1] <= '9')
                 flags |= SEPARATOR;
         return end;

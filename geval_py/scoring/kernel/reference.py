@@ -48,7 +48,7 @@ MIN_DIVIDED = 1e-280  # a smaller value may become subnormal when a line is divi
 HALF_UNITS = (0.0, *(float(f"5e-{places + 1}") for places in range(1, 17)))  # by the number of decimal places
 _CONTROL = re.compile(rb"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")
 _CAPITAL = re.compile(rb"[A-Z]")
-_SEPARATOR = re.compile(r"[0-9][,;\t]")
+_SEPARATOR = re.compile(r"[0-9][,;\t](?!$)")  # a last one is as in `5:00,`
 
 
 def is_split(word: str) -> bool:
