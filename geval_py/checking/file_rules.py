@@ -101,8 +101,7 @@ def _separators(output: CheckedOutput) -> None:
         message = f"the entries of all lines are separated by {name_of(places[0].token)}"
         output.add("E118", message, count=len(places), places=places, sample=len(texts))
         problems.pop("W209", None)
-        if places[0].token == "\xa0":
-            problems.pop("W208", None)
+        problems.pop("W208", None)  # the separator may be such a character
     elif places and "W209" not in problems:
         output.add("W209", places[0].message, count=len(places), places=places, sample=len(texts))
 

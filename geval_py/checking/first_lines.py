@@ -37,7 +37,7 @@ SAMPLED_FOR_UNITS = 20
 ROUNDING = 0.005  # of the total of a line whose numbers have three digits or more
 SUSPECTED_LINES, MIN_SUSPECTS, MIN_SHARE = 60, 3, 0.15  # lines without their answers; that may have another spelling
 Rows: TypeAlias = Sequence[tuple[bytes, bytes]]  # lines with their answers
-_WORDS, _ENTITY = re.compile(rb"[a-z][a-z0-9]*"), re.compile(rb"&[#a-zA-Z]")
+_WORDS, _ENCODED = re.compile(rb"[a-z][a-z0-9]*"), re.compile(rb"&[#a-zA-Z]|[\x80-\xff]")
 MIN_LOSS = 0.1  # of a score that is clearly worse, as a share of the other
 IN_UNITS = "Write lines in the order of in.tsv, and values in the units and classes of expected.tsv."
 BASE_TWO = "the numbers look like logarithms to base 2: multiply each by 0.693147 (ln 2)"
@@ -212,7 +212,7 @@ def _may_be_misspelt(rows: Rows) -> bool:
     To look for all spellings takes as long as to score a small output.
     """
     missing = [(text, answer) for text, answer in rows if b" %b:" % answer not in b" %b" % text][:SUSPECTED_LINES]
-    encoded = sum(not (text + answer).isascii() or bool(_ENTITY.search(text)) for text, answer in missing)
+    encoded = sum(bool(_ENCODED.search(text + answer)) for text, answer in missing)
     same = (
         set(_WORDS.findall(text.lower())).intersection(_WORDS.findall(answer.lower())) for text, answer in missing
     )

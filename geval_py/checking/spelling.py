@@ -93,9 +93,9 @@ FOLDINGS = (
         (partial(_translated, "‘’“”„", '\'\'"""'), partial(_translated, "'\"", "’”")),
     ),
     Folding(
-        "with punctuation or quotes attached",
+        "with more or less punctuation or quotes",
         "Split punctuation from words as the answers do.",
-        tuple(form.format for form in _ATTACHED.split()),
+        (partial(re.sub, r"^[^\w\s]+|[^\w\s]+$", ""), *(form.format for form in _ATTACHED.split())),
         is_word=True,
     ),
     Folding(

@@ -404,7 +404,7 @@ ODD = "\t\xa0\x01\x85\u2007\u200b\u202e\u2066\u2069\ufeff"
     ("W209", "x:0.1 3,a:0.1 a:0.5,b:0.2 :0.1\n", 20),
     ("W209", "3,4:5,6:0.5 :0.5\n", 6),
     ("W208", "a\tb:0.5 :0.5\n", 2),  # a TAB is an odd character, but behind an entry
-    ("W208", "a:1\tb\xa0:1\n", 6),
+    ("W208", "a:1\tb\xa0:1 :0\n", 6),
     *(("W208", f"a{character}b:0.5 :0.5\n", 2) for character in ODD),
 ])  # fmt: skip
 def test_the_column_of_odd_characters_and_separators(code, output, column, check):

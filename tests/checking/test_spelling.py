@@ -14,7 +14,7 @@ ANSWERS = ["café", "Poznań", "żółw", "don't", "AT&T", "the", "Of"]
 OTHER_GUESSES = "x:0.1 y:0.05 :0.25"
 
 AS_CP1252, ENTITIES, ESCAPES = "as UTF-8 that was read as cp1252 or Latin-1", "with HTML entities", "with escapes"
-ATTACHED = "with punctuation or quotes attached"
+ATTACHED = "with more or less punctuation or quotes"
 WITHOUT_ACCENTS, LOOK_ALIKE = str.maketrans("éńżółŁ", "enzolL"), str.maketrans("aceopxyATO", "асеорхуАТО")
 SPELLINGS = {  # how an answer is written, what is said of it, and the pair that is shown
     "lower": (str.lower, "in another case", "`poznań` for `Poznań`"),
@@ -83,6 +83,12 @@ def test_an_output_that_is_right_has_no_problem(submission, capsys):
     assert check(".").problems == ()
     assert main(["-t", "dev-0"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_answers_that_keep_their_punctuation(submission):
+    submission(blame=lambda word: f"{word}.")
+    (problem,) = misspellings()
+    assert problem.summary == f"56 of the first 56 answers are listed only {ATTACHED}, such as `café` for `café.`"
 
 
 @pytest.mark.parametrize("blame", [
