@@ -96,7 +96,7 @@ def test_torchmetrics_gives_the_score_of_the_output(metric, rows, torch, word_ga
         part = slice(first, first + 7)
         found.update(torch.tensor(logits[part]), torch.tensor(expected[part]))
     predictions = geval_py.Metric(HASHED, vocabulary=WORDS).predictions(logits, logits=True)
-    score = geval_py.evaluate(predictions, expected, metric=metric).score
+    score = geval_py.score(predictions, expected, metric=metric).score
     assert found.compute().item() == score
     assert found.half().compute().item() == score  # a cast leaves losses as they are
     assert pickle.loads(pickle.dumps(found)).compute().item() == score
@@ -158,7 +158,7 @@ def test_torchmetrics_on_two_processes(rows, tmp_path, torch):
     command = [sys.executable, "-c", PROCESS]
     start = [subprocess.Popen([*command, str(rank), tmp_path / "meet"], stdout=subprocess.PIPE) for rank in (0, 1)]
     logits, expected = rows
-    score = geval_py.evaluate(
+    score = geval_py.score(
         geval_py.Metric(HASHED, vocabulary=WORDS).predictions(logits, logits=True),
         expected,
         metric="PerplexityHashed",
