@@ -243,9 +243,8 @@ def test_parts_that_are_not_there(folder):
     (folder / "dev-0/in.tsv").unlink()
     assert find_leaks(folder).files == (f"{folder}/test-A/in.tsv",)
     shutil.rmtree(folder / "test-A")
-    with refused(
-        f"No file with the input: `{folder}/train/in.tsv`\n  train, dev-0 or test-A should have one", MissingFileError
-    ):
+    message = f"No file with the input: `{folder}/train/in.tsv`\n  train, dev-0 or test-A should have one"
+    with refused(message, MissingFileError):
         find_leaks(folder)
 
 

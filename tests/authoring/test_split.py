@@ -45,10 +45,9 @@ def test_all_items_are_dealt_group_by_group(pool, tmp_path):
     assert sorted(item for part in parts for item in part) == sorted(ITEMS)
     groups = [{line.split("\t")[0] for line, _ in part} for part in parts]
     assert sum(map(len, groups)) == 60
-    assert sizes == [
-        (name, len(part), len(group)) for name, part, group in zip(Parts().names, parts, groups, strict=True)
-    ]
-    assert all(Parts().part_of(group) == name for name, of in zip(Parts().names, groups, strict=True) for group in of)
+    names = Parts().names
+    assert sizes == [(name, len(part), len(group)) for name, part, group in zip(names, parts, groups, strict=True)]
+    assert all(Parts().part_of(group) == name for name, of in zip(names, groups, strict=True) for group in of)
     assert not (tmp_path / "new/test-A/expected.tsv").exists()
     assert (tmp_path / "new/in-header.tsv").read_text() == "Doc\tPaper\tLeftContext\tRightContext\n"
     assert validate_challenge("new-answers") == ([], ())

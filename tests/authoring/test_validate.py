@@ -229,9 +229,7 @@ def test_the_columns_of_some_inputs_may_vary(metric, is_free, challenge):
     path = challenge.parent / "D/dev-0/in.tsv"
     path.write_text(path.read_text().removesuffix("\n") + "\tmore\n")
     found = [str(fault) for fault in validate_challenge("D")[0]]
-    assert [fault.partition(":")[0] for fault in found] == ["The file contains varying number of columns"] * (
-        not is_free
-    )
+    assert [of.partition(":")[0] for of in found] == ["The file contains varying number of columns"] * (not is_free)
 
 
 def test_an_input_that_cannot_be_read_is_a_fault(challenge):

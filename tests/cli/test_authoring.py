@@ -112,9 +112,8 @@ def test_make_says_which_texts_are_too_short(here, geval):
     texts(here)
     (here / "texts/short.txt").write_text("a few words")
     err = geval("challenge", "make", "texts", "-o", "c", "--context", "10")[2]
-    assert err.startswith(
-        "geval: note: 1 of 61 documents have no gap: no word that may be one, with 10 words on each side\n"
-    )
+    short = "geval: note: 1 of 61 documents have no gap: no word that may be one, with 10 words on each side\n"
+    assert err.startswith(short)
 
 
 def test_every_option_of_make(here, geval):

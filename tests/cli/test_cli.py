@@ -109,9 +109,7 @@ ERRORS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "message"), ERRORS, ids=lambda v: " ".join(v) if isinstance(v, list) else ""
-)
+@pytest.mark.parametrize(("words", "status", "message"), ERRORS, ids=[" ".join(words) for words, *_ in ERRORS])
 def test_errors(words, status, message, challenge, geval):
     assert geval(*words) == (status, "", f"geval: {message}\n")
 
@@ -165,10 +163,8 @@ def test_a_closed_pipe_ends_quietly(challenge):
 
 
 @pytest.mark.parametrize("mode", ["", "-w"], ids=["scoring", "with numpy"])
-@pytest.mark.parametrize(
-    "milliseconds", [0, 60, *(pytest.param(time, marks=pytest.mark.long) for time in range(20, 200, 20))]
-)
-def test_an_early_interrupt_ends_quietly(milliseconds, mode, challenge):
+@pytest.mark.parametrize("ms", [0, 60, *(pytest.param(ms, marks=pytest.mark.long) for ms in range(20, 200, 20))])
+def test_an_early_interrupt_ends_quietly(ms, mode, challenge):
     """Until the commands are imported, Python's handler would show a traceback: here it is the default."""
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); print(flush=True); "
@@ -180,7 +176,7 @@ def test_an_early_interrupt_ends_quietly(milliseconds, mode, challenge):
         if mode:
             process.stdin.write(b":1\n" * 3)
             process.stdin.close()
-        time.sleep(milliseconds / 1000)
+        time.sleep(ms / 1000)
         process.send_signal(signal.SIGINT)
         assert process.stderr.read() == b""
         assert process.wait() in ({-signal.SIGINT, 0} if mode else {-signal.SIGINT})
@@ -270,9 +266,7 @@ def test_a_full_disk(challenge):
 ], ids=lambda value: value if isinstance(value, str) else " ".join(map(str, value)))  # fmt: skip
 def test_closed_standard_streams(closed, words, result, challenge):
     """Notes go nowhere with a closed standard error, not among the scores."""
-    run = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closed}', "sh", *command(*words)], capture_output=True, text=True, check=False
-    )
+    run = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *command(*words)], capture_output=True, text=True)
     assert (run.returncode, run.stdout, run.stderr) == result
 
 

@@ -333,9 +333,8 @@ def test_bash_completes(outputs, geval):
     )  # fmt: skip
     assert run.stderr == ""
     offered = dict(zip(COMPLETIONS, map(str.split, run.stdout.splitlines()), strict=True))
-    assert {line: sorted(words) for line, words in offered.items()} == {
-        line: sorted(words.split()) for line, words in COMPLETIONS.items()
-    }
+    wanted = {line: sorted(words.split()) for line, words in COMPLETIONS.items()}
+    assert {line: sorted(words) for line, words in offered.items()} == wanted
     assert not (outputs / "x").exists()  # no name is a command
 
 
@@ -374,9 +373,8 @@ def test_one_challenge_does_not_hide_another(monkeypatch, geval):
     monkeypatch.chdir(ROOT / "challenges")
     status, out, err = geval("--challenge", "nowhere", "--challenge", "digits", "-m", "LogLoss")
     assert (status, out.split()[:4]) == (1, ["challenge", "output", "Perplexity", "LogLoss"])
-    assert err == (
-        "geval: No directory with the expected results: `nowhere`\ngeval: the challenge `nowhere` is left out\n"
-    )
+    missing = "geval: No directory with the expected results: `nowhere`\n"
+    assert err == missing + "geval: the challenge `nowhere` is left out\n"
 
 
 @pytest.mark.parametrize("words", [

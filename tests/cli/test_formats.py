@@ -44,9 +44,8 @@ def here(there, monkeypatch):
 
 
 def test_each_command_that_has_formats_is_tried():
-    assert {command_of(line) for line in LINES_WITH_FORMATS} == {
-        name for name in ("", *COMMANDS) if has_option(name, "--format")
-    }
+    with_formats = {name for name in ("", *COMMANDS) if has_option(name, "--format")}
+    assert {command_of(line) for line in LINES_WITH_FORMATS} == with_formats
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if not summaries(name)])

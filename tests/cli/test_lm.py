@@ -200,9 +200,8 @@ def test_the_texts_of_a_challenge(geval, challenge, folder, piped, model):
     perplexity = ("perplexity", "m.arpa", "--challenge", ".", "-t")
     assert piped("", *perplexity, "dev-0") == piped("b a d a c\n", "perplexity", "m.arpa")
     assert piped("", *perplexity, "train") == piped(text, "perplexity", "m.arpa")
-    assert piped("", *perplexity, "dev-0", "--left", "RightContext", "--right", "LeftContext") != piped(
-        "", *perplexity, "dev-0"
-    )
+    swapped = ("--left", "RightContext", "--right", "LeftContext")
+    assert piped("", *perplexity, "dev-0", *swapped) != piped("", *perplexity, "dev-0")
     (folder / "train" / "expected.tsv").unlink()
     assert geval("lm", *perplexity, "train") == (
         1, "", "geval: No texts without the input and the answers: `./train`\n",

@@ -117,9 +117,8 @@ def test_without_an_input(words, challenge, geval):
     there = "did you mean out.tsv? `./test-A` holds expected.tsv, other, out.tsv"
     message = f"geval: No file with the input: `./test-A/other.tsv`\n  {there}\n"
     assert geval(*words, "-i", "other.tsv") == (1, "", message)
-    assert geval("-l", "--filter", "in<1>:the")[2].endswith(
-        "geval: No file with the input: `./test-A/in.tsv`\n  a feature of the input was asked for\n"
-    )
+    message = "geval: No file with the input: `./test-A/in.tsv`\n  a feature of the input was asked for\n"
+    assert geval("-l", "--filter", "in<1>:the")[2].endswith(message)
 
 
 OF_ONE_OUTPUT = (

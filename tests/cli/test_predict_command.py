@@ -77,9 +77,8 @@ def test_right_context_and_candidates_have_their_place_in_the_name(here, geval, 
     status, out, _ = geval("predict", "-t", "dev-0", "--model", address, *words)
     assert (status, out.splitlines()[0]) == (0, "wrote `./dev-0/out-model=letters,k=6,right=5,candidates=3.tsv`")
     assert geval("predict", "-t", "dev-0", "--model", address, *words, "-o", "mine")[0] == 0
-    assert (here / "dev-0" / "out-mine.tsv").read_bytes() == (
-        here / "dev-0" / "out-model=letters,k=6,right=5,candidates=3.tsv"
-    ).read_bytes()
+    unnamed = here / "dev-0" / "out-model=letters,k=6,right=5,candidates=3.tsv"
+    assert (here / "dev-0" / "out-mine.tsv").read_bytes() == unnamed.read_bytes()
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
 
 

@@ -42,9 +42,8 @@ def test_the_file_is_left_as_it_was_if_nothing_is_shown(challenge, geval):
     for words in (["-t", "test-A"], ["-t", "dev-0", "-m", "None"], ["compare", "guess.tsv", "none.tsv"]):
         assert geval(*words, "--output", "scores.txt")[0] > 0
         assert Path("scores.txt").read_text() == "before\n"
-    assert sorted(path.name for path in challenge.iterdir()) == sorted(
-        [*(path.name for path in GAZETTE.iterdir()), "guess.tsv", "scores.txt"]
-    )
+    names = [path.name for path in GAZETTE.iterdir()]
+    assert sorted(path.name for path in challenge.iterdir()) == sorted([*names, "guess.tsv", "scores.txt"])
 
 
 def test_an_output_of_a_model_is_not_written_over(challenge, geval):

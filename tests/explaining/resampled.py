@@ -43,7 +43,7 @@ def paired(*columns, metric=METRICS["LogLossHashed"], classes=(), documents=None
     return pair_tests(Estimator(sample, samples=samples, seed=seed), [(1, 0)])[1, 0]
 
 
-def worst_features(items, scores, *, worst_is_greatest, header=(), kinds=None, losses=None, documents=None, **how):
+def worst_features(items, scores, *, worst_is_greatest, header=(), kinds=None, losses=None, documents=False, **how):
     """The ranking of the features of items, aligned with their scores; documents have a value for each item."""
     items, scores = list(items), list(scores)
     score = SimpleNamespace(
@@ -59,6 +59,4 @@ def worst_features(items, scores, *, worst_is_greatest, header=(), kinds=None, l
         line_scores=lambda: np.array(scores, np.float64),
         sides=lambda places: [[items[place][side] for place in places] for side in range(3)],
     )
-    return rank_features(
-        evaluation, kinds or FeatureKinds(), costs=True, documents=False if documents is None else documents, **how
-    )
+    return rank_features(evaluation, kinds or FeatureKinds(), costs=True, documents=documents, **how)

@@ -71,9 +71,8 @@ def test_what_groups_nothing(texts):
     assert group_by_text(texts) is None
 
 
-ENTRY = st.tuples(st.sampled_from(["", "a", "b", "ą", "a:b"]), st.sampled_from(["0", "0.25", "0.3", "1"])).map(
-    ":".join
-)
+MASS = st.sampled_from(["0", "0.25", "0.3", "1"])
+ENTRY = st.tuples(st.sampled_from(["", "a", "b", "ą", "a:b"]), MASS).map(":".join)
 LINES = st.lists(ENTRY, min_size=1, max_size=5).map(" ".join) | st.just("-1.0 -2.0")
 
 

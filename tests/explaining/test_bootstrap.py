@@ -70,9 +70,8 @@ def challenge(tmp_path, monkeypatch):
 
 def test_the_interval_of_an_evaluation(challenge):
     result = evaluate(challenge, "dev-0", metric=["LogLossHashed", "WER"])
-    assert result.interval(samples=50, seed=3) == interval(
-        METRICS["LogLossHashed"], result.scores[0].statistics, samples=50, seed=3
-    )
+    statistics = result.scores[0].statistics
+    assert result.interval(samples=50, seed=3) == interval(METRICS["LogLossHashed"], statistics, samples=50, seed=3)
     assert result.interval().samples is None
     errors = result.scores[1].interval(samples=50, seed=3)
     assert errors.low < result.scores[1].value < errors.high

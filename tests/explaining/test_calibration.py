@@ -77,11 +77,9 @@ def test_infinite_lines_are_left_out_of_the_claim():
     finite = calibrated(["a:0.5 :0.5"], ["a"]).claim
     assert result.claim.claimed == pytest.approx(finite.claimed, rel=1e-3)  # the line's number seeds its hash
     assert "This leaves out 1 line with an infinite loss." in list(result.sentences())
-    none = calibrated(["a:1"], ["b"])
-    assert none.claim is None
-    assert (
-        next(none.sentences()) == "The loss of every line is infinite, so the claimed perplexity cannot be checked."
-    )
+    bad = calibrated(["a:1"], ["b"])
+    assert bad.claim is None
+    assert next(bad.sentences()) == "The loss of every line is infinite, so the claimed perplexity cannot be checked."
 
 
 def test_lines_without_words():

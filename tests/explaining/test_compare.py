@@ -204,9 +204,8 @@ def test_infinite_losses_are_counted_and_set_aside(challenge):
 @INFINITE
 def test_another_system_changes_nothing(challenge):
     """Two systems are compared on the lines that are finite in both, whatever a third one does."""
-    write(
-        challenge, "out-model=two.tsv", ["zebra:1" if n % 3 else line for n, line in enumerate(guess(lambda n: 0.3))]
-    )
+    lines = ["zebra:1" if n % 3 else line for n, line in enumerate(guess(lambda n: 0.3))]
+    write(challenge, "out-model=two.tsv", lines)
     one, two, good = evaluations(challenge, "one", "two", "good")
     alone, beside = (compare(systems, samples=1000) for systems in ([one, good], [one, two, good]))
     assert [system for system in beside.systems if system.infinite == 0] == list(alone.systems)
@@ -464,16 +463,14 @@ def test_stars_and_the_best_score(p, stars, challenge):
 def test_names_of_ones_own(challenge, compared):
     words = ["-t", "dev-0", "--samples", "100", "--baseline", "one", "--name", "one=Base_line", "--name"]
     words += ["out-model=good.tsv=Ours (v2)"]
-    text, markdown, latex, page = (
-        compared(*words, "--format", of)[1] for of in ("text", "markdown", "latex", "html")
-    )
+    text, markdown, tex, page = (compared(*words, "--format", of)[1] for of in ("text", "markdown", "latex", "html"))
     rows = [line.split("  ")[0] for line in text.splitlines()[1:4]]
     assert (rows[0], sorted(rows[1:])) == ("Ours (v2)", ["Base_line", "two"])
     assert "; the baseline is Base_line.\n" in text
     assert "| Ours (v2) |" in markdown
     assert "| Base\\_line |" in markdown
-    assert "\nBase\\_line & " in latex
-    assert "% out-model=good.tsv: metric:" in latex
+    assert "\nBase\\_line & " in tex
+    assert "% out-model=good.tsv: metric:" in tex
     assert "<td>Ours (v2)</td>" in page
     for form in ("csv", "json"):
         assert compared(*words, "--format", form) == compared(*words[:-4], "--format", form)
@@ -503,9 +500,7 @@ ERRORS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "message"), ERRORS, ids=lambda v: " ".join(v) if isinstance(v, list) else ""
-)
+@pytest.mark.parametrize(("words", "status", "message"), ERRORS, ids=[" ".join(words) for words, *_ in ERRORS])
 def test_errors(words, status, message, challenge, compared):
     (challenge / "empty").mkdir()
     assert compared("-t", "dev-0", *words) == (status, "", f"geval: {message}\n")
@@ -569,9 +564,8 @@ def test_the_best_of_systems_that_share_documents():
     losses = np.random.default_rng(2).normal(5, 0.5, (60, 4))
     single = optimism(sample_of(LOG_LOSS, list(map(column, losses.T))))
     documents = np.repeat(np.arange(60), 10)
-    assert optimism(sample_of(LOG_LOSS, list(map(column, losses.repeat(10, axis=0).T)), documents)) == pytest.approx(
-        single
-    )
+    repeated = sample_of(LOG_LOSS, list(map(column, losses.repeat(10, axis=0).T)), documents)
+    assert optimism(repeated) == pytest.approx(single)
 
 
 def test_tries_that_are_not_here():

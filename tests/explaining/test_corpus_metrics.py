@@ -9,6 +9,7 @@ import scipy.stats
 from resampled import bootstrap_scores, interval, ranked
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
+from scorers import score, statistics_of
 
 from geval_py.explaining.significance import Interval
 from geval_py.explaining.statistics import (
@@ -19,7 +20,7 @@ from geval_py.explaining.statistics import (
     pair_tests,
     sample_of,
 )
-from geval_py.scoring.evaluate import column_of, find_metric
+from geval_py.scoring.evaluate import find_metric
 
 CORPUS_METRICS = ["Macro-F1", "NMI", "Pearson", "Spearman", "Improvement@0.5", "SegmentAccuracy", "BIO-Weighted-F1"]
 CORPUS_METRICS += ["Probabilistic-MultiLabel-F1", "Probabilistic-Soft-F1", "Probabilistic-Soft2D-F1"]
@@ -52,18 +53,6 @@ OF_CLASSES = {  # means over as many classes as there are numbers or texts
 DATA |= OF_CLASSES
 CORPUS_METRICS += OF_CLASSES
 each = pytest.mark.parametrize("name", CORPUS_METRICS)
-
-
-def block(lines):
-    return "".join(line + "\n" for line in lines).encode()
-
-
-def statistics_of(name, outputs, expected):
-    return column_of(find_metric(name), frozenset()).statistics(block(outputs), block(expected), 1)
-
-
-def score(name, outputs, expected):
-    return find_metric(name).value(statistics_of(name, outputs, expected))
 
 
 def of_both(name):

@@ -7,7 +7,6 @@ import pytest
 from raising import refused
 
 from geval_py import compare, evaluate, score
-from geval_py.errors import MissingFileError
 from geval_py.explaining.documents import documents_in
 
 TRIALS = 1000
@@ -145,26 +144,17 @@ def _p(comparison):
     return next(system.p_value for system in comparison.systems if system.p_value is not None)
 
 
-INPUT = "one\tx\ntwo\ty\none\tx\nthree\n"
+ROWS = [{"FileId": name, "Text": text} for name, text in (("one", "x"), ("two", "y"), ("one", "x"), ("three", ""))]
 
 
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "config.txt").write_text("--metric LogLossHashed --in-header in-header.tsv\n")
-    (tmp_path / "in-header.tsv").write_text("FileId\tText\n")
-    (tmp_path / "dev-0").mkdir()
-    (tmp_path / "dev-0/in.tsv").write_text(INPUT)
-    (tmp_path / "dev-0/expected.tsv").write_text("a\nb\na\na\n")
-    (tmp_path / "dev-0/out.tsv").write_text("a:0.5 :0.5\nb:1\n:1\n:1\n")
-    return tmp_path
+def documents_by(column, rows=ROWS):
+    return documents_in(score([":1"] * 4, ["a"] * 4, metric="LogLossHashed", inputs=rows), column)
 
 
-@pytest.mark.parametrize(("column", "name", "of_line", "count"), [
-    ("FileId", "FileId", [0, 1, 0, 2], 3), ("1", "FileId", [0, 1, 0, 2], 3), ("2", "Text", [0, 1, 0, 2], 3),
-])  # fmt: skip
-def test_a_column_tells_the_documents(column, name, of_line, count, folder):
-    found = documents_in(evaluate(folder, "dev-0"), column)
-    assert (found.column, found.of_line.tolist(), found.count) == (name, of_line, count)
+@pytest.mark.parametrize(("column", "name"), [("FileId", "FileId"), ("1", "FileId"), ("2", "Text")])
+def test_a_column_tells_the_documents(column, name):
+    found = documents_by(column)
+    assert (found.column, found.of_line.tolist(), found.count) == (name, [0, 1, 0, 2], 3)
 
 
 @pytest.mark.parametrize(("column", "message"), [
@@ -173,19 +163,12 @@ def test_a_column_tells_the_documents(column, name, of_line, count, folder):
     ("0", "Unknown column `0'\n  the columns are FileId, Text"),
     ("\x1b[31m", "Unknown column `\\x1b[31m'\n  the columns are FileId, Text"),
 ])  # fmt: skip
-def test_what_is_no_column(column, message, folder):
+def test_what_is_no_column(column, message):
     with refused(message):
-        documents_in(evaluate(folder, "dev-0"), column)
+        documents_by(column)
 
 
-def test_there_has_to_be_an_input(folder):
-    (folder / "dev-0/in.tsv").unlink()
-    with refused(
-        f"No file with the input: `{folder}/dev-0/in.tsv`\n"
-        "  documents are given by a column of the input: put the file there, or name no documents",
-        MissingFileError,
-    ):
-        documents_in(evaluate(folder, "dev-0"), "FileId")
-    in_memory = score(["a:0.5 :0.5"], ["a"], metric="LogLossHashed")
+def test_lists_have_to_have_inputs():
+    """Of files, test_clusters.py has the message."""
     with refused("documents are given by a column of the input, and there is none: score(…, inputs=…)"):
-        documents_in(in_memory, "FileId")
+        documents_by("FileId", rows=None)

@@ -179,11 +179,9 @@ def ranked_words(words, losses, *, kinds=None, least=1, **wanted):
     )  # fmt: skip
 
 
-def table(features):
-    rows = zip(*(column.tolist() for column in features.columns.values()), strict=True)
-    return {
-        name: dict(zip(features.columns, row, strict=True)) for name, row in zip(features.names, rows, strict=True)
-    }
+def table(found):
+    rows = zip(*(column.tolist() for column in found.columns.values()), strict=True)
+    return {name: dict(zip(found.columns, row, strict=True)) for name, row in zip(found.names, rows, strict=True)}
 
 
 @PROPERTY

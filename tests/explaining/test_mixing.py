@@ -181,9 +181,7 @@ def test_a_written_mixture_scores_what_was_predicted(tmp_path_factory, lines, wo
     paths = [folder / f"dev-0/out-{n}.tsv" for n in range(len(outputs))]
     written = mixture.apply(paths)
     assert evaluate(folder, "dev-0", output=written).score == pytest.approx(mixture.predicted, rel=2e-5)
-    before, after = (
-        {problem.rule.code for path in files for problem in check(path).problems} for files in (paths, [written])
-    )
+    before, after = ({one.rule.code for path in of for one in check(path).problems} for of in (paths, [written]))
     # Nearly all mass may be in the rest, which is a little worse than all of it (W214, W304).
     assert after <= before | {"W214", "W304"}
 

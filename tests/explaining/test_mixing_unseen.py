@@ -57,9 +57,7 @@ def test_what_is_said_holds_on_unseen_lines(tmp_path):
                 changes.append(mixture.change)
                 taken.append(mixture.taken)
             means, true = np.array([change.mean for change in changes]), np.array(true_changes)
-            held = [
-                change.low <= change_there <= change.high for change, change_there in zip(changes, true, strict=True)
-            ]
+            held = [change.low <= there <= change.high for change, there in zip(changes, true, strict=True)]
             sure = np.array([change.high < 0 for change in changes]) & taken
             print(
                 f"\nerror {error}, {lines} lines: held out {means.mean():.4f}, unseen {true.mean():.4f}, interval holds "
@@ -70,9 +68,7 @@ def test_what_is_said_holds_on_unseen_lines(tmp_path):
                 assert np.sum(taken) <= 0.05 * trials
             spread = np.hypot(means.std(ddof=1), true.std(ddof=1)) / np.sqrt(trials)
             # Weights of all lines are a little better than those of nine tenths; and the unseen lines are a sample, too.
-            assert abs(means.mean() - true.mean()) < 4 * spread + 0.05 * abs(true.mean()) + 0.5 / np.sqrt(
-                unseen_lines
-            )
+            assert abs(means.mean() - true.mean()) < 4 * spread + 0.05 * abs(true.mean()) + 0.5 / unseen_lines**0.5
             if error == LARGE_ERROR:
                 assert all(taken)
                 assert (true < 0).all()

@@ -58,10 +58,8 @@ def test_p_and_the_interval_of_a_ratio_agree():
         labels = np.repeat(np.arange(6), 10)
         base = rng.exponential(2, 60) + 1
         losses = [base, base + rng.normal(0.3, 0.3, 6)[labels] + rng.normal(0, 0.3, 60)]
-        tables = list(map(column, losses))
-        systems, _ = ranked(
-            METRICS["PerplexityHashed"], "ab", tables, baseline=0, samples=1, seed=1, documents=labels
-        )
+        both = list(map(column, losses))
+        systems, _ = ranked(METRICS["PerplexityHashed"], "ab", both, baseline=0, samples=1, seed=1, documents=labels)
         (system,) = (one for one in systems if one.name == "b")
         low, high = system.effect_interval.ends
         assert (system.p_value < 0.05) == (not low <= 0 <= high)

@@ -250,9 +250,8 @@ def test_no_worse_is_half_of_an_equivalence_test():
     rng = np.random.default_rng(3)
     losses = rng.normal(9, 1, (2, 40)).repeat(2, axis=1)
     documents = np.arange(40).repeat(2)
-    compared = partial(
-        ranked, LOG_LOSS, ["a", "b"], list(map(column, losses)), baseline=0, samples=9, seed=1, documents=documents
-    )
+    both = list(map(column, losses))
+    compared = partial(ranked, LOG_LOSS, ["a", "b"], both, baseline=0, samples=9, seed=1, documents=documents)
     differences = losses[1, ::2] - losses[0, ::2]
     for margin in (0.1, 0.3, 1.0):
         (system,) = (one for one in compared(no_worse_than=margin)[0] if one.name == "b")
@@ -274,9 +273,7 @@ def test_the_level_and_the_power_of_paired_runs(runs, interaction):
             found[n] += compared_losses(losses, paired_runs=True).p_value < 0.05
         found[2] += stats.ttest_rel(*losses[:, 0]).pvalue < 0.05
     level, power, by_line = found / 2000
-    print(
-        f"\n{runs} paired runs, interaction {interaction}: level {level:.1%}, power {power:.1%}, by line {by_line:.1%}"
-    )
+    print(f"\n{runs} pairs, interaction {interaction}: level {level:.1%}, power {power:.1%}, by line {by_line:.1%}")
     assert level <= 0.065
     assert interaction or power >= by_line
 
@@ -288,12 +285,8 @@ def test_the_level_and_the_power_of_paired_runs(runs, interaction):
 @pytest.mark.parametrize("runs", [2, 3, 5, 10])
 def test_the_level_and_the_power(runs, lines, seed_sd):
     level, covered = share_rejected(1000, runs, lines, seed_sd)
-    power, _ = share_rejected(
-        200, runs, lines, seed_sd, difference=4 * math.sqrt(2 * seed_sd**2 / runs + 0.2 / lines)
-    )
-    print(
-        f"\n{runs} runs, {lines} lines, seed sd {seed_sd}: level {level:.1%}, coverage {covered:.1%}, power {power:.0%}"
-    )
+    power, _ = share_rejected(200, runs, lines, seed_sd, difference=4 * (2 * seed_sd**2 / runs + 0.2 / lines) ** 0.5)
+    print(f"\n{runs} runs, {lines} lines, sd {seed_sd}: level {level:.1%}, coverage {covered:.1%}, power {power:.0%}")
     assert level <= 0.065
     assert covered >= 0.935
     assert power >= (0.3 if runs == 2 else 0.6)

@@ -79,18 +79,15 @@ def test_the_command(challenge, geval):
     status, out, _ = geval("compare", *words)
     head, *rows = out.split("\n\n")[0].splitlines()
     assert (status, head.split()[:3]) == (0, ["system", "set", "score"])
-    assert [row.split()[:2] for row in rows] == [
-        [o, s] for o in ("better", "same") for s in ("dev-0", "dev-1", "all")
-    ]
+    assert [row.split()[:2] for row in rows] == [[o, s] for o in ("better", "same") for s in (*OUTPUTS, "all")]
     assert "\nLogLoss (nats, lower is better) of 300 lines of dev-0, dev-1; the baseline is same.\n" in out
     all_lines = (
         "all: the lines of all sets together; a set counts by its number of lines. What is said below of documents, "
         "degrees of freedom, the best of n and the minimum detectable difference is of these rows."
     )
     assert f"\n{all_lines}\n" in out
-    document = json.loads(
-        geval("compare", *words, "--format", "json", "--no-worse-than", "0.1", "--name", "same=A")[1]
-    )
+    out = geval("compare", *words, "--format", "json", "--no-worse-than", "0.1", "--name", "same=A")[1]
+    document = json.loads(out)
     assert [one["test"] for one in document["sets"]] == ["dev-0", "dev-1"]
     assert document["systems"][0]["p_no_worse"] < 0.05
     assert len(geval("compare", *words, "--format", "csv")[1].splitlines()) == 7
@@ -100,9 +97,7 @@ def test_marks_and_names_are_those_of_all_rows(challenge):
     """Each set's best score is bold, and each significant difference has stars."""
     result = compared(challenge, documents=False).with_names({"better": "Ours"})
     rows = [row.split(" & ") for row in result.to_latex().splitlines() if " & " in row][1:]
-    assert [(name, of_set) for name, of_set, *_ in rows] == [
-        (name, of_set) for name in ("Ours", "same") for of_set in ("dev-0", "dev-1", "all")
-    ]
+    assert [tuple(row[:2]) for row in rows] == [(o, s) for o in ("Ours", "same") for s in (*OUTPUTS, "all")]
     assert [r"\textbf{" in score for _, _, score, *_ in rows] == [True] * 3 + [False] * 3
     assert ["$^{***}$" in row[3] for row in rows] == [True] * 3 + [False] * 3
     assert result.to_markdown().count("| **") == 3

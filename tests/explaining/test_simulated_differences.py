@@ -125,9 +125,7 @@ def test_by_document(kind):
         assert (change.p_value < 0.05) == (not low <= 0 <= high)
         alarms += change.p_value < 0.05
         by_line += paired(base, base + differences).change.p_value < 0.05
-    print(
-        f"\n{kind}: level {alarms / DOCUMENT_TRIALS:.1%}, by line {by_line / DOCUMENT_TRIALS:.1%} of {DOCUMENT_TRIALS}"
-    )
+    print(f"\n{kind}: level {alarms / DOCUMENT_TRIALS:.1%}, by line {by_line / DOCUMENT_TRIALS:.1%}")
     assert alarms / DOCUMENT_TRIALS <= 0.07
     assert by_line > alarms
 
@@ -144,9 +142,7 @@ def test_groups(documents):
         sample = sample_of(LOG_LOSS, list(map(column, losses.T)), None if documents is None else labels)
         tests = pair_tests(Estimator(sample, samples=1, seed=1), pairs).values()
         alarms += min(holm([test.p_value for test in tests])) < 0.05
-    print(
-        f"\n{'by line' if documents is None else 'by document'}: {alarms / DOCUMENT_TRIALS:.1%} of {DOCUMENT_TRIALS}"
-    )
+    print(f"\n{documents} documents: {alarms / DOCUMENT_TRIALS:.1%} of {DOCUMENT_TRIALS}")
     assert alarms / DOCUMENT_TRIALS <= 0.065
 
 
@@ -172,9 +168,8 @@ def test_rare_infinite_lines_of_equal_systems():
     for _ in range(DOCUMENT_TRIALS):
         losses = 5 + rng.exponential(2, (1000, 1)) + rng.normal(0, 0.5, (1000, 5))
         losses[rng.random((1000, 5)) < 0.0005] = np.inf
-        tests = pair_tests(
-            Estimator(sample_of(LOG_LOSS, list(map(column, losses.T))), samples=1, seed=1), pairs
-        ).values()
+        sample = sample_of(LOG_LOSS, list(map(column, losses.T)))
+        tests = pair_tests(Estimator(sample, samples=1, seed=1), pairs).values()
         alarms += min(holm([test.p_value for test in tests])) < 0.05
     print(f"\nfive equal systems, rare infinite lines: {alarms / DOCUMENT_TRIALS:.1%} of {DOCUMENT_TRIALS}")
     assert alarms / DOCUMENT_TRIALS <= 0.065

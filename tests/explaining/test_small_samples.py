@@ -68,9 +68,7 @@ def test_it_solves_halls_equation(seed, lines):
     t = scipy.stats.t.ppf(0.975, min(lines - 1, degrees)) / math.sqrt(lines)
     low, high = interval_of_mean(values)
     for end, quantile in ((low, t), (high, -t)):
-        found = scipy.optimize.brentq(
-            lambda end, quantile=quantile: transformed(end) - quantile, -1e4, 1e4, xtol=1e-12
-        )
+        found = scipy.optimize.brentq(lambda end, q=quantile: transformed(end) - q, -1e4, 1e4, xtol=1e-12)
         assert end == pytest.approx(found, rel=1e-6, abs=1e-6)
 
 
@@ -107,9 +105,7 @@ def test_darwins_maize():
     change = paired(np.full(15, 50.0), 50 + differences).change
     assert change.p_value == 1726 / 32768
     for end, step in zip(change.ends, (-1e-6, 1e-6), strict=True):  # where p of this true mean passes 0.05
-        beyond, within = (
-            paired(np.full(15, 50.0), 50 + differences - true).change for true in (end + step, end - step)
-        )
+        beyond, within = (paired(np.full(15, 50.0), 50 + differences - by).change for by in (end + step, end - step))
         assert beyond.p_value < 0.05 <= within.p_value
     assert change.p_of_more(0.0) == 1 - 863 / 32768 + np.mean(2 * subset_sums(differences) == 2 * differences.sum())
 

@@ -101,9 +101,7 @@ def naive_worst(items, scores, greatest_first, header, kinds, least, least_carte
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "A", "Ab", "12", ":", "ą"]), max_size=4).map(" ".join)
 COLUMNS = st.lists(WORDS, min_size=1, max_size=3).map("\t".join)
-SCORE = st.one_of(
-    st.sampled_from([0.0, 1.0, 1 + 1e-15, 2.5, 2.5, math.nan, math.inf, -math.inf]), st.floats(-1e6, 1e6)
-)
+SCORE = st.sampled_from([0.0, 1.0, 1 + 1e-15, 2.5, 2.5, math.nan, math.inf, -math.inf]) | st.floats(-1e6, 1e6)
 SCORED = st.tuples(st.tuples(COLUMNS, WORDS, WORDS), SCORE)
 
 
@@ -146,16 +144,13 @@ def test_parts_make_no_difference(scored, at_once, of_sums):
     assert parts.names == whole.names
     assert parts.columns["count"].tolist() == whole.columns["count"].tolist()
     assert parts.columns["p"].tolist() == whole.columns["p"].tolist()
-    assert parts.columns["score"].tolist() == pytest.approx(
-        whole.columns["score"].tolist(), rel=1e-9, abs=1e-9, nan_ok=True
-    )
+    found, want = (of.columns["score"].tolist() for of in (parts, whole))
+    assert found == pytest.approx(want, rel=1e-9, abs=1e-9, nan_ok=True)
 
 
 @pytest.mark.slow
 @PROPERTY
-@given(
-    st.lists(st.text().map(lambda text: text.replace("\n", "")) | st.text("aB9.(ą: \t\u00a0", max_size=9), max_size=5)
-)
+@given(st.lists(st.text().map(lambda s: s.replace("\n", "")) | st.text("aB9.(ą: \t\u00a0", max_size=9), max_size=5))
 def test_shapes_of_lines_are_those_of_their_tokens(lines):
     want = ["\t".join(word_shape(token) for token in split_tokens(line)) for line in lines]
     shapes = features.text_shapes("".join(f"{line}\n" for line in lines)).decode().split("\n")[:-1]
@@ -279,9 +274,8 @@ def test_a_pair_of_what_is_too_rare_to_be_shown_alone():
 
 def numerical(texts, scores):
     """Return the numerical feature of expected lines with these texts, as (name, count, mean, p)."""
-    found = worst_features(
-        [("", text, "") for text in texts], scores, worst_is_greatest=True, kinds=FeatureKinds(numerical=True)
-    )
+    items = [("", text, "") for text in texts]
+    found = worst_features(items, scores, worst_is_greatest=True, kinds=FeatureKinds(numerical=True))
     rows = found.to_frame()[["feature", "count", "score", "p"]].itertuples(index=False, name=None)
     return [row for row in rows if row[0].startswith("exp:=")]
 

@@ -9,13 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import refused
 
-from geval_py.errors import (
-    AmbiguousFileError,
-    ConfigError,
-    EmptyFileError,
-    MissingFileError,
-    UnreadableFileError,
-)
+from geval_py.errors import AmbiguousFileError, ConfigError, EmptyFileError, MissingFileError, UnreadableFileError
 from geval_py.evaluation import evaluate_all
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import Task
@@ -105,12 +99,10 @@ def test_ambiguous_files_of_a_test_set(name, use, here):
     (here / f"dev-0/{name}.tsv").unlink(missing_ok=True)
     write(here / "dev-0", f"{name}.tsv.zst", f"{name}.tsv.bz2")
     os.utime(here / f"dev-0/{name}.tsv.bz2", (1, 1))
-    with pytest.raises(AmbiguousFileError) as caught:
+    path = f"./dev-0/{name}.tsv"
+    both = f"More than one file could be `{path}`: `{path}.bz2` and `{path}.zst`\n"
+    with refused(f"{both}  remove all but one; `{path}.zst` is the newest", AmbiguousFileError):
         use()
-    assert str(caught.value) == (
-        f"More than one file could be `./dev-0/{name}.tsv`: `./dev-0/{name}.tsv.bz2` and "
-        f"`./dev-0/{name}.tsv.zst`\n  remove all but one; `./dev-0/{name}.tsv.zst` is the newest"
-    )
 
 
 def test_locate(here):
@@ -287,9 +279,7 @@ def test_a_challenge(here):
     assert [scheme.metric for scheme in challenge.schemes()] == ["PerplexityHashed", "LogLossHashed"]
     assert list(challenge) == ["dev-0", "test-A", "train"]
     assert challenge["dev-0"].in_header == ("FileId", "LeftContext")
-    assert [(output.path, output.name) for output in challenge["dev-0"].outputs] == [
-        (f"{here}/dev-0/out.tsv", "out.tsv")
-    ]
+    assert [(of.path, of.name) for of in challenge["dev-0"].outputs] == [(f"{here}/dev-0/out.tsv", "out.tsv")]
     write(here / "dev-0", "out-a=1.tsv")
     assert [output.name for output in challenge["dev-0"].outputs] == ["out-a=1.tsv", "out.tsv"]
 
@@ -340,9 +330,8 @@ CALLED = {
 
 @pytest.fixture
 def outputs(here):
-    write(
-        here / "dev-0", "out-model=unigram.tsv", "out-model=bigram.tsv", "out-plain.tsv", "out-[a].tsv", "out-a.tsv"
-    )
+    names = ("model=unigram", "model=bigram", "plain", "[a]", "a")
+    write(here / "dev-0", *(f"out-{name}.tsv" for name in names))
     (here / "other").mkdir()
     write(here / "other", "out-x=1.tsv", "out-x=2.tsv.gz")
     return here
@@ -388,11 +377,9 @@ def test_a_link_that_leads_nowhere_is_named(here):
     """As git-annex leaves the answers that were not fetched."""
     (here / "dev-0/expected.tsv").unlink()
     (here / "dev-0/expected.tsv").symlink_to("../.git/annex/x")
-    with pytest.raises(UnreadableFileError) as caught:
+    message = "Cannot read `./dev-0/expected.tsv`: it is a link to `../.git/annex/x`, which is not there"
+    with refused(message, UnreadableFileError):
         locate(dev0())
-    assert str(caught.value) == (
-        "Cannot read `./dev-0/expected.tsv`: it is a link to `../.git/annex/x`, which is not there"
-    )
     (here / "dev-0/out-x.tsv").symlink_to("out-x.tsv")
     assert [(output.name, output.fault and str(output.fault)) for output in find_outputs("dev-0")] == [
         ("out-x.tsv", "Cannot read `dev-0/out-x.tsv`: Too many levels of symbolic links"),

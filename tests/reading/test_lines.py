@@ -216,9 +216,7 @@ FOLLOWING = {
 )
 def test_a_file_with_something_after_its_end_mark_is_corrupt(kind, following, stored):
     path = stored(COMPRESS[kind](TEXT) + following)
-    assert str(refused(path)) == (
-        f"Corrupt {kind} file `{path}`: something else follows its end mark{WRITE_IT_AGAIN}"
-    )
+    assert str(refused(path)) == f"Corrupt {kind} file `{path}`: something else follows its end mark{WRITE_IT_AGAIN}"
 
 
 @each_compression
@@ -521,9 +519,8 @@ def test_an_address_is_absolute(address, tmp_path, monkeypatch):
 # Byte ranges of a plain file: together they have its lines, however they are cut
 
 OFTEN = settings(PROPERTY, max_examples=examples(300))
-RANGED = st.lists(
-    st.sampled_from([b"", b"\r", b"a", b"a:1", b"\xef\xbb\xbf", b"Word\tx", b"a" * 20]), max_size=12
-).map(b"\n".join)
+PIECES = st.sampled_from([b"", b"\r", b"a", b"a:1", b"\xef\xbb\xbf", b"Word\tx", b"a" * 20])
+RANGED = st.lists(PIECES, max_size=12).map(b"\n".join)
 
 
 def read_ranges(reader, size):

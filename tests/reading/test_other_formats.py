@@ -680,9 +680,7 @@ BAD_DETAILS = [
 
 
 def predictions(*tasks):
-    return {
-        task: {"predictions": [{"id": f"{task}_{n}", "pred": one} for n, one in enumerate(of)]} for task, of in tasks
-    }
+    return {task: {"predictions": [{"id": f"{task}_{n}", "pred": p} for n, p in enumerate(of)]} for task, of in tasks}
 
 
 READING = {"reading": {"predictions": [{"id": 0, "pred": 1.25, "prev_pred": 0.5}]}}

@@ -49,9 +49,7 @@ def test_all_parameters_of_one_name_it_before_some_of_another_do():
 
 
 def test_several_outputs_in_natural_order(here):
-    assert [(output.path, *output[1:]) for output in find_outputs("dev-0")] == [
-        ("dev-0/out.tsv", "out.tsv", {}, None)
-    ]
+    assert [(of.path, *of[1:]) for of in find_outputs("dev-0")] == [("dev-0/out.tsv", "out.tsv", {}, None)]
     write(here / "dev-0", "out-a.mixing.json", "out-a.model.json")  # of geval mix and geval predict
     names = ["out-epochs=10,lr=0.1.tsv", "out-epochs=2,lr=0.1.tsv", "out-best.tsv", "out-.tsv", "out-a\nb.tsv"]
     write(here / "dev-0", *names, "output.tsv", "xout-1.tsv", "out-1.txt", "out-2.tsv.zip", "expected.out.tsv")
@@ -99,11 +97,5 @@ def test_a_malformed_line_is_named_with_its_path(tmp_path):
     path.write_text(":1\nthe:0,5 :0.5\n:1\n")
     lines = read_output(path)
     assert next(lines) == parse_line(":1")
-    with pytest.raises(MalformedLineError) as caught:
+    with pytest.raises(MalformedLineError, match=f"\n  `{path}`, line 2, column 5: "):
         next(lines)
-    assert str(caught.value) == (
-        "Line 2: Unexpected data [number text found after a number]\n"
-        f"  `{path}`, line 2, column 5: `0,5` is not a number; write a decimal point, not a comma\n"
-        "    the:0,5 :0.5\n"
-        "        ^"
-    )

@@ -177,18 +177,15 @@ def test_an_error_in_a_row_comes_before_one_in_a_later_row_group(here, capsys, m
 
 
 def test_a_word_that_is_twice_in_a_map(here):
-    pq.write_table(
-        pa.table({"probabilities": pa.array([[("a", 0.5)], [("a", 0.25), ("a", 0.5)]], MAP)}), "out.parquet"
-    )
+    rows = pa.array([[("a", 0.5)], [("a", 0.25), ("a", 0.5)]], MAP)
+    pq.write_table(pa.table({"probabilities": rows}), "out.parquet")
     assert reason_of("out.parquet") == "row 2: a word is twice in the map"
 
 
 def test_details_of_lighteval_with_a_column_twice(here):
     once = pa.StructArray.from_arrays([pa.array([["a", "b"]])], names=["choices"])
     response = pa.StructArray.from_arrays([pa.array([[-1.0, -2.0]])], names=["logprobs"])
-    pq.write_table(
-        pa.Table.from_arrays([once, once, response], names=["doc", "doc", "model_response"]), "out.parquet"
-    )
+    pq.write_table(pa.Table.from_arrays([once, once, response], ["doc", "doc", "model_response"]), "out.parquet")
     assert reason_of("out.parquet") == "column doc: there are two"
 
 

@@ -201,9 +201,8 @@ def block(*lines):
 
 
 WORDS = st.sampled_from(["The", "the", "THE,", "ΑΣ", "ας", "a"])
-OUTPUT = st.lists(st.tuples(WORDS, st.sampled_from(["0.5", "0.1", "1", "-2.5"])).map(":".join), min_size=1).map(
-    " ".join
-)
+NUMBER = st.sampled_from(["0.5", "0.1", "1", "-2.5"])
+OUTPUT = st.lists(st.tuples(WORDS, NUMBER).map(":".join), min_size=1).map(" ".join)
 
 
 @PROPERTY
@@ -211,9 +210,8 @@ OUTPUT = st.lists(st.tuples(WORDS, st.sampled_from(["0.5", "0.1", "1", "-2.5"]))
 def test_the_losses_are_those_of_the_prepared_lines(kernel, flags, lines, first_line):
     prepare = preparation(flags)
     outputs, expected = zip(*lines, strict=True)
-    got = PreparedColumn(Hashed(kernel), prepare).statistics(
-        memoryview(block(*outputs)), block(*expected), first_line
-    )
+    column = PreparedColumn(Hashed(kernel), prepare)
+    got = column.statistics(memoryview(block(*outputs)), block(*expected), first_line)
     want = Hashed(kernel).statistics(block(*map(prepare, outputs)), block(*map(prepare, expected)), first_line)
     assert got == want
 

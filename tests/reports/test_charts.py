@@ -117,9 +117,7 @@ def test_what_is_infinite_is_not_drawn(row, colour, has_interval):
 
 
 def test_a_mark_lies_at_its_value():
-    rows = [
-        ChartRow(label="a", value=value, low=10.0, high=1000.0, note="x", lines=30) for value in (10.0, 100.0, 1000.0)
-    ]
+    rows = [ChartRow(label="a", value=at, low=10.0, high=1000.0, note="x", lines=30) for at in (10.0, 100.0, 1000.0)]
     chart = dots(rows, title="perplexity", logarithmic=True)
     assert [circle["said"] for circle in circles(chart)] == ["a: 10.0, x", "a: 100, x", "a: 1,000, x"]
     left, middle, right = (float(circle["cx"]) for circle in circles(chart))

@@ -46,9 +46,7 @@ def test_better_is_better_in_either_direction(page_of, metric, direction):
     order = "descending" if direction == "lower" else "ascending"
     assert re.findall(r'<th[^>]* aria-sort="(\w+)"', text) == [order]
     (culprit, *_) = sentences(page_of(metric, "bad"), "culprits")
-    mean, every = map(
-        float, re.search(r"mean score of ([0-9.]+); that of all lines is ([0-9.]+)\.", culprit).groups()
-    )
+    mean, every = map(float, re.search(r"mean score of ([\d.]+); that of all lines is ([\d.]+)\.", culprit).groups())
     assert (mean > every) == (direction == "lower")
 
 

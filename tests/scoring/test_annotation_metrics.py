@@ -108,9 +108,7 @@ def test_what_is_no_probability(written, shown):
 def test_long_spans_and_large_areas_are_exact_and_cost_nothing():
     score("Soft-F1", ["a:1"], ["a:1"])  # what is imported takes memory
     tracemalloc.start()
-    assert score("Soft-F1", ["label:1-999999999999"], ["label:500000000000-999999999999"]) == pytest.approx(
-        2 / 3 * 0.75
-    )
+    assert score("Soft-F1", ["label:1-999999999999"], ["label:500000000000-999999999999"]) == pytest.approx(0.5)
     assert score("SegmentAccuracy", ["a:1-999999999999999999"], ["a:1-5,6-999999999999999999"]) == 1
     assert score("FLC-F1", ["a:1-999999999999999999"], ["a:7"]) == pytest.approx(2e-18)
     huge = "0,0,999999999999999999,999999999999999999"

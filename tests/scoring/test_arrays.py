@@ -69,10 +69,8 @@ def rows_of(draw, numbers):
     kind = draw(st.sampled_from([np.float32, np.float64]))
     if words is MANY:
         seed = draw(st.integers(0, 2**32))
-        values = np.random.default_rng(seed).dirichlet(np.full(len(words), 0.1), len(lines)) * draw(
-            st.sampled_from([0.5, 1, 2])
-        )
-        values = values.clip(0, 1)
+        rows = np.random.default_rng(seed).dirichlet(np.full(len(words), 0.1), len(lines))
+        values = (rows * draw(st.sampled_from([0.5, 1, 2]))).clip(0, 1)
         values = values if numbers == "probabilities" else np.log(values.clip(1e-300))
     else:
         one = st.floats(0, 1) if numbers == "probabilities" else st.floats(-800, 0) | st.just(-math.inf)
@@ -94,10 +92,8 @@ def test_probabilities_cost_what_their_text_costs(case, with_rest):
     if not with_rest:
         rows = [row if any(row) else [("", 1)] for row in listed(values)]
         assert_same(metric.losses(values, expected, lines=lines), text_losses(words, rows, expected, bits, lines))
-    rests = np.linspace(0.125, 1, len(lines))
-    rows = [
-        [*zip(words, row, strict=True), ("", rest)] for row, rest in zip(listed(values), rests.tolist(), strict=True)
-    ]
+    rests = np.linspace(0.125, 1, len(lines)).tolist()
+    rows = [[*zip(words, row, strict=True), ("", rest)] for row, rest in zip(listed(values), rests, strict=True)]
     found = metric.losses(values, expected, lines=lines, rest=rests)
     assert_same(found, text_losses(words, rows, expected, bits, lines))
 
@@ -127,9 +123,8 @@ def test_logits_cost_what_their_softmax_costs(case, shift):
     logs = values - values.max(1, keepdims=True)
     logs -= np.log(np.exp(logs).sum(1, keepdims=True))
     found = metric.losses(values + shift, expected, lines=lines, logits=True)
-    wanted = text_losses(
-        words, [[(w, v) for w, v in zip(words, row, strict=True)] for row in listed(logs)], expected, bits, lines
-    )
+    pairs = [[*zip(words, row, strict=True)] for row in listed(logs)]
+    wanted = text_losses(words, pairs, expected, bits, lines)
     for one, other in zip(found.tolist(), wanted, strict=True):
         assert one == other or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)  # shifted numbers are rounded
 
@@ -143,9 +138,7 @@ def test_listed_words_cost_what_their_text_costs(data, width):
     expected = [data.draw(st.sampled_from(ANSWERS)) for _ in lines]
     entry = st.tuples(st.integers(0, len(WORDS) - 1), st.floats(0, 1))
     rows = [data.draw(st.lists(entry, min_size=width, max_size=width)) for _ in lines]
-    ids, values = (
-        np.array([[pair[place] for pair in row] for row in rows]).reshape(len(rows), width) for place in (0, 1)
-    )
+    ids, values = (np.array([[pair[n] for pair in row] for row in rows]).reshape(len(rows), width) for n in (0, 1))
     metric = Metric("LogLossHashed3", vocabulary=WORDS)
     found = metric.losses((ids.astype(int), values), expected, lines=lines)
     wanted = [[(WORDS[n], value) for n, value in row] if any(v for _, v in row) else [("", 1)] for row in rows]
@@ -212,9 +205,8 @@ def test_a_word_that_is_there_twice_has_the_sum_of_both(how):
     metrics = (
         Metric(HASHED, vocabulary=["the", "a", "the"], duplicates="sum"), Metric(HASHED, vocabulary=["the", "a"]),
     )  # fmt: skip
-    assert pickle.loads(pickle.dumps(metrics[0])).losses(rows[0], ["the"], **how) == metrics[0].losses(
-        rows[0], ["the"], **how
-    )
+    copied = pickle.loads(pickle.dumps(metrics[0]))
+    assert copied.losses(rows[0], ["the"], **how) == metrics[0].losses(rows[0], ["the"], **how)
     for word in ("the", "a", "of"):
         found, wanted = (metric.losses(row, [word], **how)[0] for metric, row in zip(metrics, rows, strict=True))
         assert found == pytest.approx(wanted, rel=1e-12)

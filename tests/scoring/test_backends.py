@@ -229,9 +229,8 @@ def test_a_missing_native_backend(monkeypatch):
 
 def install_without_kernel(folder):
     """Make the package as it is installed where no compiler is found."""
-    shutil.copytree(
-        Path(kernel.__file__).parent.parent.parent, folder / "geval_py", ignore=shutil.ignore_patterns("_native*")
-    )
+    package = Path(kernel.__file__).parent.parent.parent
+    shutil.copytree(package, folder / "geval_py", ignore=shutil.ignore_patterns("_native*"))
     code = (  # a linked installation would find the kernel that it has built
         "import sys; sys.meta_path = [one for one in sys.meta_path if 'ScikitBuild' not in type(one).__name__]; "
         f"sys.path.insert(0, {str(folder)!r}); from geval_py.cli import main; sys.exit(main())"

@@ -152,9 +152,8 @@ def test_rejects_workers_of_another_version(cluster, monkeypatch):
     monkeypatch.setattr(clusters, "__version__", "9.9")
     address = min(cluster.nthreads())
     scheduler = cluster.scheduler.address
-    with refused(
-        f"The cluster at `{scheduler}`: the worker {address} has geval-py {__version__}, this is 9.9", ClusterError
-    ):
+    message = f"The cluster at `{scheduler}`: the worker {address} has geval-py {__version__}, this is 9.9"
+    with refused(message, ClusterError):
         clusters.worker_threads(cluster)
 
 

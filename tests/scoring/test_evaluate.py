@@ -150,12 +150,9 @@ def test_differences_to_an_output_of_other_lines(challenge):
         geval_py.errors.LineCountError,
     ):
         result.score_differences(other)
-    with pytest.raises(geval_py.UsageError) as caught:
-        result.score_differences(evaluate(challenge, "dev-0", metric="Perplexity:f<exp:a>"))
     path = f"`{challenge}/dev-0/out.tsv`"
-    assert str(caught.value) == (
-        f"the metric's filter selects other lines of {path} and {path}: filter by input or answer"
-    )
+    with refused(f"the metric's filter selects other lines of {path} and {path}: filter by input or answer"):
+        result.score_differences(evaluate(challenge, "dev-0", metric="Perplexity:f<exp:a>"))
 
 
 @pytest.fixture

@@ -9,9 +9,7 @@ from scorers import close, error, score
 
 DATA = Path(__file__).parent.parent / "data"
 FILES = ("annotation-metrics", "text-metrics", "matched-metrics")
-RECORDS = [
-    json.loads(line) for name in FILES for line in lzma.open(DATA / f"{name}.jsonl.xz", "rt", encoding="utf-8")
-]
+RECORDS = [json.loads(row) for name in FILES for row in lzma.open(DATA / f"{name}.jsonl.xz", "rt", encoding="utf-8")]
 GOLDEN = [row for row in RECORDS if "value" in row]
 REFUSED = [row for row in RECORDS if "status" in row]
 SMALL = json.loads((DATA / "metrics.json").read_text(encoding="utf-8"))

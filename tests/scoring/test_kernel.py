@@ -70,9 +70,8 @@ def sum_in_order(values):
 )
 def test_probabilities_against_a_vector_of_buckets(entries, expected, bits, line, kernel):
     text = " ".join(f"{word}:{value!r}" for word, value in entries)
-    mass = buckets_of(entries, bits, line % (1 << 32))[
-        mmh3.hash(expected, line % (1 << 32), signed=False) % (1 << bits)
-    ]
+    seed = line % (1 << 32)
+    mass = buckets_of(entries, bits, seed)[mmh3.hash(expected, seed, signed=False) % (1 << bits)]
     got = loss(kernel, text, expected, bits, line)
     if mass < 1e-300:
         assert got > 600
@@ -98,9 +97,7 @@ def test_loss_of_a_line(text, expected, want, kernel):
     (b"a:0.5\r :0.5\n", b"a\n"), (b"a:0.\r5 :0.5\n", b"a\n"), (b"a:0.5 :0.5", b"a"), (b"a:0.5 :0.5\r\n", b"\ra\r\n"),
 ], ids=["inside", "in a number", "no final line end", "in both"])  # fmt: skip
 def test_carriage_returns_and_the_last_line_end_do_not_matter(outputs, expected, kernel):
-    assert (
-        kernel.bounded_losses(outputs, expected, 10, 1)[0] == kernel.bounded_losses(b"a:0.5 :0.5\n", b"a\n", 10, 1)[0]
-    )
+    assert list(kernel.bounded_losses(outputs, expected, 10, 1)[0]) == [loss(kernel, "a:0.5 :0.5", "a")]
 
 
 @pytest.mark.parametrize(

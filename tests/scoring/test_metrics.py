@@ -88,9 +88,7 @@ ENDS = {
 
 @pytest.mark.parametrize(("losses", "log_loss", "likelihood", "perplexity"), ENDS.values(), ids=ENDS)
 def test_the_ends_of_the_range(losses, log_loss, likelihood, perplexity):
-    scores = [
-        find_metric(name).value(column(*losses)) for name in ("LogLossHashed", "LikelihoodHashed", "PerplexityHashed")
-    ]
+    scores = [find_metric(f"{of}Hashed").value(column(*losses)) for of in ("LogLoss", "Likelihood", "Perplexity")]
     assert scores == [log_loss, pytest.approx(likelihood, abs=1e-300), perplexity]
 
 

@@ -45,9 +45,7 @@ def test_what_is_right_has_the_best_score(metric):
 
 
 def written(matrix, labels=LABELS):
-    return [
-        " ".join(f"{label}:{value!r}" for label, value in zip(labels, row, strict=True)) for row in matrix.tolist()
-    ]
+    return [" ".join(f"{word}:{p!r}" for word, p in zip(labels, row, strict=True)) for row in matrix.tolist()]
 
 
 WORDS = ["tea", "milk", "water", "café", "x:y"]
@@ -223,9 +221,7 @@ def test_a_resample_is_scored_as_its_lines_are(metric):
     assert found == pytest.approx(np.array([[metric.value(of.only(rows)) for of in both] for rows in drawn]))
 
 
-@pytest.mark.parametrize(
-    "entries", [1000, pytest.param(1_000_000, marks=pytest.mark.long)], ids=["many", "a million"]
-)
+@pytest.mark.parametrize("entries", [1000, pytest.param(10**6, marks=pytest.mark.long)], ids=["many", "a million"])
 @each
 def test_a_line_of_very_many_entries(metric, entries):
     """In time and memory that rise with its length: as an output, an answer and an input."""

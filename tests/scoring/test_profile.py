@@ -18,9 +18,7 @@ NUMBER = st.one_of(
 )  # fmt: skip
 WORD = st.sampled_from(["", "a", "b", "ka:lo", "é", "水", "place,", "\x00", "longer than eight".replace(" ", "_")])
 ENTRIES = st.lists(st.tuples(WORD, NUMBER).map(":".join), min_size=1, max_size=8).map(" ".join)
-VECTOR = (
-    st.integers(1, 4).flatmap(lambda bits: st.lists(NUMBER, min_size=1 << bits, max_size=1 << bits)).map(" ".join)
-)
+VECTOR = st.integers(1, 4).flatmap(lambda n: st.lists(NUMBER, min_size=1 << n, max_size=1 << n)).map(" ".join)
 PROBABLE = st.lists(st.tuples(WORD, st.floats(0, 0.5)), min_size=1, max_size=8, unique_by=lambda pair: pair[0]).map(
     lambda pairs: " ".join(f"{word}:{value!r}" for word, value in pairs)
 )

@@ -16,9 +16,8 @@ WIDTHS = st.integers(30, 130)
 PARTS = [
     "out-", "model=", "bigram", "alpha=0.1", "alpha=0.2", "seed=1", "seed=2", ",", "日本", "e\u0301", "👍", ".tsv", "…",
 ]  # fmt: skip
-NAMES = st.lists(
-    st.lists(st.sampled_from(PARTS), min_size=1, max_size=30).map("".join), unique=True, min_size=1, max_size=8
-)
+NAME = st.lists(st.sampled_from(PARTS), min_size=1, max_size=30).map("".join)
+NAMES = st.lists(NAME, unique=True, min_size=1, max_size=8)
 NUMBERS = st.one_of(st.integers(-(10**18), 10**18), st.floats(allow_nan=False).map(lambda value: f"{value:.6g}"))
 TEXTS = st.text("ab 水e\u0301👍:=", max_size=150).map(str.strip)
 
