@@ -101,36 +101,14 @@ def test_the_tokenizer_of_the_challenge(challenge, standard_input, geval):
 
 
 ERRORS = [
-    (["-t", "dev-9"], 1, "No test subdirectory with the expected results: `./dev-9`\n  there are dev-0; choose one with -t"),
-    (["-t", "dev-0", "-o", "dev-0/ou.tsv"], 1, "No file with the test results: `dev-0/ou.tsv`\n  did you mean out.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["-e", "dev-0/expectd.tsv"], 1, "No file with the expected results: `dev-0/expectd.tsv`\n  did you mean expected.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["-t", "dev-0", "--select-metric", "x"], 2, "Cannot find metric named 'x'\n  there are PerplexityHashed"),
-    (["-t", "dev-0", "-e", "."], 1, "Cannot read `./dev-0/.`: it is a folder, not a file"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "status", "message"), ERRORS, ids=[" ".join(words) for words, *_ in ERRORS])
 def test_errors(words, status, message, challenge, geval):
     assert geval(*words) == (status, "", f"geval: {message}\n")
-
-
-LINE = """\
-Line 2: Unexpected data [number text found after a number]
-  `./dev-0/out.tsv`, line 2, column {}
-    {}
-               ^
-"""
-DIGITS = "digits were expected, such as 0.25, -1.5 or 2.5e-3"
-AT_FAULT = {  # status, file, its text, its message
-    "an unsafe line": (1, "dev-0/out.tsv", ":1\n\x1b[31mka:0.5\u202e x\n:1\n",
-     LINE.format(rf"9: `0.5\u202e` is not a number; {DIGITS}", r"\x1b[31mka:0.5\u202e x")),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("status", "name", "text", "message"), AT_FAULT.values(), ids=AT_FAULT)
-def test_a_file_at_fault(status, name, text, message, challenge, geval):
-    (challenge / name).write_text(text)
-    assert geval("-t", "dev-0") == (status, "", f"geval: {message}")
 
 
 def test_options_of_config_txt_that_no_score_depends_on_are_noted(challenge, geval):

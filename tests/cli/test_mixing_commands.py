@@ -1,6 +1,5 @@
 """geval mix and geval tune: what they print and write, and what they refuse."""
 
-import gzip
 import json
 import lzma
 import shutil
@@ -87,17 +86,6 @@ def test_config_txt_tells_the_documents_and_no_cluster(gazette, geval):
         config.write("\n--documents FileId --cluster tcp://127.0.0.1:1\n")
     words = [word for word in WORDS if word not in ("--documents", "FileId")]
     assert geval(*words) == (0, TABLE, APPLY)
-
-
-@pytest.mark.slow
-def test_the_compression_is_kept(gazette, geval):
-    path = gazette / "dev-0/out-model=unigram.tsv"
-    with gzip.open(f"{path}.gz", "wb") as file:
-        file.write(path.read_bytes())
-    path.unlink()
-    status, out, _ = geval(*WORDS, "--apply", "dev-0")
-    assert (status, out.splitlines()[-1]) == (0, f"wrote `./dev-0/{MIXED}.tsv.gz`")
-    assert len(gzip.open(f"dev-0/{MIXED}.tsv.gz").read().splitlines()) == 212
 
 
 @pytest.mark.slow
@@ -227,15 +215,6 @@ def test_targets_are_checked_before_the_search(gazette, geval, command):
     message = "geval: No file with the test results: `./test-A/out-model=unigram.tsv`\n"
     message += "  the output for test-A must have the same name; `./test-A` holds out-model=bigram.tsv\n"
     assert geval(*words) == (1, "", message)
-
-
-@pytest.mark.parametrize("command", ["tune -o unigram --words 0", "mix bigram unigram"])
-def test_few_lines_need_force(gazette, geval, command):
-    for path in (gazette / "dev-0").glob("*.tsv"):
-        path.write_text("".join(path.read_text().splitlines(keepends=True)[:99]))
-    cut_input(gazette, 99)
-    message = "the result of mixing on 99 lines may be due to chance; take 100 lines or more, or give --force"
-    assert geval(*command.split(), "-t", "dev-0") == (2, "", f"geval: {message}\n")
 
 
 REFUSED = {

@@ -77,21 +77,6 @@ def test_sorted_lines_are_the_lines_sorted(challenge, rows):
     assert rows("-l", "-s")[0][0] == rows("-l", "-r")[-1][0] == "Infinity"
 
 
-NOTHING = {
-    "exp:A": "No item has the feature `exp:A'\n  did you mean exp:a?",
-    "in<Yaer>:1902": "Unknown column `Yaer' in the feature `in<Yaer>:1902'\n"
-    "  did you mean in<Year>? the columns are Year, Text",
-    "b": "Unknown feature `b'\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the\n  geval … -w | head shows the names of features",
-}
-
-
-@pytest.mark.parametrize(("feature", "message"), NOTHING.items(), ids=NOTHING)
-@pytest.mark.parametrize("mode", [["-l"], ["-d", "other"]], ids=" ".join)
-def test_a_filter_that_finds_nothing(mode, feature, message, challenge, geval):
-    status, out, err = geval(*mode, "--filter", feature)
-    assert (status, out, without_infinite(err)) == (2, "", f"geval: {message}\n")
-
-
 @pytest.mark.parametrize("words", ["-l", "-wa Likelihood", "-d other", "--most-worsening-features out.tsv"])
 def test_an_input_of_another_length(words, challenge, geval):
     write(challenge / "test-A", "in.tsv", ["x"] * 6)
@@ -495,21 +480,6 @@ def outputs(challenge, *names):
 
 
 @warned
-def test_lines_in_json_are_those_of_python(challenge, document):
-    found = document("-l")
-    assert found["outputs"] == outputs(challenge, "out.tsv")
-    lines = found["lines"]
-    assert lines[2]["input"] == {"Year": "1902", "Text": "new", "3": "town"}
-    assert (lines[3]["score"], lines[3]["loss"]) == ("Infinity", "Infinity")
-    for line, row in zip(lines, evaluate(challenge).to_frame().to_dict("records"), strict=True):
-        assert line["input"].items() <= row.items()
-        assert (line["line"], line["expected"], line["output"]) == (row["line"], row["expected"], row["output"])
-        assert (float(line["score"]), float(line["loss"])) == (row["score"], row["loss"])
-    write(challenge, "in-header.tsv", ["Text\tText"])
-    assert document("-l")["lines"][0]["input"] == {"Text": "1901", "2": "New York"}
-
-
-@warned
 def test_lines_in_csv_are_those_of_python(challenge, geval):
     """A column that is called as a figure has another name; the same is written on a terminal."""
     write(challenge, "in-header.tsv", ["score\tText"])
@@ -538,12 +508,6 @@ def test_lines_keep_their_numbers_and_infinite_figures_are_words(challenge, docu
     note = "geval: note: the score of 1 of 5 lines is infinite: means are infinite or NaN\n"
     features = {feature["feature"]: feature for feature in document("-w", noted=note)["features"]}
     assert (features["exp:c"]["count"], features["exp:c"]["score"]) == (1, "Infinity")
-
-
-def test_the_format_of_config_txt(challenge, geval):
-    wanted = geval("-l", "--format", "json")
-    write(challenge, "config.txt", ["--metric Perplexity --in-header in-header.tsv --format json"])
-    assert geval("-l") == wanted
 
 
 def test_a_name_that_is_not_utf_8(challenge, document):

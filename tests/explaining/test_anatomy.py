@@ -9,17 +9,7 @@ from hypothesis import strategies as st
 
 from geval_py import score
 from geval_py.explaining import losses as losses_module
-from geval_py.explaining.losses import (
-    MAX_GROUPS,
-    Grouping,
-    Outcome,
-    example_of,
-    group_by_text,
-    group_q_values,
-    outcomes_of,
-    unbounded_loss,
-    worst_and_best,
-)
+from geval_py.explaining.losses import Grouping, Outcome, example_of, group_by_text, group_q_values, outcomes_of
 from geval_py.reading.items import ScoredItem
 
 
@@ -50,7 +40,7 @@ def test_groups_of_numbers_never_part_equal_values(texts):
         assert len(set(map(float, texts))) == 1
         return
     assert grouping.kind == "number"
-    assert len(labels(grouping)) <= MAX_GROUPS
+    assert len(labels(grouping)) <= losses_module.MAX_GROUPS
     assert len(set(zip(map(float, texts), grouping.codes.tolist(), strict=True))) == len(set(map(float, texts)))
 
 
@@ -97,7 +87,7 @@ def lines(rests):
 
 
 def bounds(rests):
-    return unbounded_loss(score(*lines(rests), metric="PerplexityHashed"))
+    return losses_module.unbounded_loss(score(*lines(rests), metric="PerplexityHashed"))
 
 
 def test_a_line_that_leaves_nearly_nothing():
@@ -112,8 +102,8 @@ def test_a_line_that_leaves_nearly_nothing():
 def test_where_no_line_is_said_to_be_unbounded():
     """A rest bounds the loss, lines are few, an infinite loss says it already, and other metrics have no bound."""
     assert [bounds(rests) for rests in ([0.1, 0.3, 0.2] * 20, [0.4, 0.3, 0.2] * 20, [0.0] + [0.3] * 18)] == [None] * 3
-    assert unbounded_loss(score(["a:1"] * 20, ["a", "b"] * 10, metric="PerplexityHashed")) is None
-    assert unbounded_loss(score(["a", "b"], ["a", "a"], metric="Accuracy")) is None
+    assert losses_module.unbounded_loss(score(["a:1"] * 20, ["a", "b"] * 10, metric="PerplexityHashed")) is None
+    assert losses_module.unbounded_loss(score(["a", "b"], ["a", "a"], metric="Accuracy")) is None
 
 
 def test_it_is_said_beside_intervals(tmp_path, geval, monkeypatch):
@@ -163,7 +153,7 @@ def test_groups_that_do_not_differ(setting):
 
 
 def test_the_worst_and_the_best_lines_are_chosen():
-    assert worst_and_best(np.arange(1000.0)).tolist() == [*range(999, 699, -1), *range(99, -1, -1)]
+    assert losses_module.worst_and_best(np.arange(1000.0)).tolist() == [*range(999, 699, -1), *range(99, -1, -1)]
 
 
 def test_groups_without_values():

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from raising import refused
 from resampled import bootstrap_scores, column, interval
 
 from geval_py import evaluate
@@ -47,15 +46,6 @@ def test_a_seed_of_0_is_a_seed():
     seeds = [tuple(bootstrap_scores(metric, losses, samples=20, seed=seed)) for seed in (0, 1, 12345)]
     assert len(set(seeds)) == 3
     assert tuple(bootstrap_scores(metric, losses, samples=20)) == seeds[2]
-
-
-@pytest.mark.parametrize(("samples", "seed", "message"), [
-    (0, 1, "the number of bootstrap samples is at least 1"),
-    (-5, 1, "the number of bootstrap samples is at least 1"), (10, -1, "the seed is a whole number from 0 on"),
-])  # fmt: skip
-def test_what_is_refused(samples, seed, message):
-    with refused(message):
-        interval(METRICS["LogLossHashed"], column([1.0]), samples=samples, seed=seed)
 
 
 @pytest.fixture

@@ -3,19 +3,8 @@
 import pytest
 from raising import refused
 
-from geval_py.reading.features import (
-    EXPECTED,
-    MAX_CANDIDATES,
-    OUTPUT,
-    Feature,
-    FeatureKinds,
-    Field,
-    Fields,
-    feature_words,
-    parse_feature,
-    parse_filter,
-    word_shape,
-)
+from geval_py.reading import features as feature_reading
+from geval_py.reading.features import EXPECTED, OUTPUT, FeatureKinds, Field, Fields, parse_feature, parse_filter
 from geval_py.reading.items import ScoredItem
 
 HEADER = ("FileId", "Year", "LeftContext")
@@ -37,7 +26,7 @@ SHAPES = {
 
 @pytest.mark.parametrize(("token", "shape"), SHAPES.items(), ids=map(repr, SHAPES))
 def test_word_shapes(token, shape):
-    assert word_shape(token) == "SHAPE:" + shape
+    assert feature_reading.word_shape(token) == "SHAPE:" + shape
 
 
 WORDS = {
@@ -52,7 +41,7 @@ WORDS = {
 
 @pytest.mark.parametrize("name", WORDS)
 def test_features_are_described_to_people(name):
-    assert feature_words(name) == WORDS[name]
+    assert feature_reading.feature_words(name) == WORDS[name]
 
 
 KINDS = {
@@ -118,7 +107,7 @@ NAMED = {
 
 @pytest.mark.parametrize(("name", "found"), NAMED.items(), ids=map(repr, NAMED))
 def test_parse_feature(name, found):
-    assert parse_feature(name, Fields(HEADER)) == Feature(name, *found)
+    assert parse_feature(name, Fields(HEADER)) == feature_reading.Feature(name, *found)
 
 
 def test_a_name_that_is_a_number():
@@ -129,7 +118,9 @@ def test_a_name_that_is_a_number():
 
 
 def test_a_name_with_a_bracket():
-    assert parse_feature("in<a>b>:c", Fields(("a", "a>b"))) == Feature("in<a>b>:c", column(1, "a>b"), "c")
+    assert parse_feature("in<a>b>:c", Fields(("a", "a>b"))) == feature_reading.Feature(
+        "in<a>b>:c", column(1, "a>b"), "c"
+    )
 
 
 KINDS_OF_FEATURE = (
@@ -233,7 +224,7 @@ def test_nothing_found(names, kinds, message):
 
 def test_a_guess_looks_at_so_many_words():
     def items():
-        yield ScoredItem("", " ".join(map(str, range(MAX_CANDIDATES + 1))), "")
+        yield ScoredItem("", " ".join(map(str, range(feature_reading.MAX_CANDIDATES + 1))), "")
         pytest.fail("one item more was read")
 
     assert parse_filter(["exp:zebra"], Fields()).nothing_found(items()) == "No item has the feature `exp:zebra'"

@@ -24,15 +24,7 @@ from geval_py.reading import files
 from geval_py.reading import lines as line_reading
 from geval_py.reading.compression import compression_of, foreign_content
 from geval_py.reading.files import File, absolute, is_address, join
-from geval_py.reading.lines import (
-    LineReader,
-    decode_lines,
-    end_of_lines,
-    read_lines,
-    read_lines_between,
-    sha256_of,
-    whole_lines,
-)
+from geval_py.reading.lines import LineReader, decode_lines, read_lines, sha256_of
 from geval_py.text import visible
 
 if sys.version_info >= (3, 14):
@@ -401,8 +393,9 @@ def test_a_compressed_answer_that_is_cut_and_an_address_where_nobody_listens(web
 def test_an_answer_that_is_too_large(name, web, monkeypatch):
     monkeypatch.setattr(files, "MAX_COPIED_BYTES", len(OTHER_TEXT))
     assert read_all(web + name) == OTHER_TEXT
-    monkeypatch.setattr(files, "MAX_COPIED_BYTES", len(OTHER_TEXT) - 1)
-    assert str(refused(web + name)) == f"Too large: `{web}{name}` unpacks to more than {len(OTHER_TEXT) - 1} bytes"
+    limit = len(OTHER_TEXT) - 1
+    monkeypatch.setattr(files, "MAX_COPIED_BYTES", limit)
+    assert str(refused(web + name)) == f"Too large: `{web}{name}`: it unpacks to more than {limit} bytes"
 
 
 DECODED = {
@@ -529,8 +522,8 @@ def read_ranges(reader, size):
     found = []
     for start in range(first, end, size):
         stop = min(start + size, end)
-        stored = read_lines_between(reader.path, reader.read_at, start, stop, first=first, size=end)
-        found.append((bytes(whole_lines(stored)), bytes(stored)))
+        stored = line_reading.read_lines_between(reader.path, reader.read_at, start, stop, first=first, size=end)
+        found.append((bytes(line_reading.whole_lines(stored)), bytes(stored)))
     return found
 
 
@@ -572,7 +565,7 @@ def test_a_long_line_is_read_once(stored, monkeypatch):
     monkeypatch.setattr(line_reading, "MAX_LINE_BYTES", 100_000)
     with LineReader(path) as reader, pytest.raises(TooLargeError) as caught:
         read_ranges(reader, 2)
-    assert str(caught.value) == f"Too large: `{path}` has a line of more than 100000 bytes"
+    assert str(caught.value) == f"Too large: `{path}`: it has a line of more than 100000 bytes"
     with LineReader(path) as reader, pytest.raises(TooLargeError, match="has a line of more than 100000 bytes"):
         b"".join(iter(lambda: reader.block(1), b""))
 
@@ -603,4 +596,4 @@ def test_the_end_of_so_many_lines(pieces, skipped, lines):
     data = b"".join(piece * count for piece, count in pieces)
     start = min(skipped, len(data))
     rest = data[start:].splitlines(keepends=True)[:lines]
-    assert end_of_lines(data, start, lines) == (start + sum(map(len, rest)), len(rest))
+    assert line_reading.end_of_lines(data, start, lines) == (start + sum(map(len, rest)), len(rest))

@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 from raising import refused
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.wordprobs import (
-    NUMBER_MISTAKES,
-    Distribution,
-    WordProbs,
-    number_mistake,
-    parse_line,
-    parse_number,
-    wrong_vector_length,
-)
+from geval_py.reading import wordprobs
+from geval_py.reading.wordprobs import Distribution, WordProbs, number_mistake, parse_line, parse_number
 from geval_py.scoring.kernel import reference
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -39,7 +32,7 @@ def malformed(text, line=7):
     """The error of a line in an output for a metric of 1024 buckets."""
     found = outcome(text, line)
     if isinstance(found, WordProbs) and found.words is None:
-        return wrong_vector_length(text, line, len(found.values), 10)
+        return wordprobs.wrong_vector_length(text, line, len(found.values), 10)
     assert isinstance(found, MalformedLineError)
     return found
 
@@ -212,7 +205,7 @@ MISTAKES = {
     "digits of another script": ["１", "٣", "-１.５", "０.５"],
     "text": ["", "x", "0.5f", "1.5.2", "-", "1.e5", "½", "0.5\t", "1,000.5", '"0.5"'],
 }  # fmt: skip
-ADVICE = {kind: advice for kind, _, advice in NUMBER_MISTAKES} | {"text": DIGITS_EXPECTED}
+ADVICE = {kind: advice for kind, _, advice in wordprobs.NUMBER_MISTAKES} | {"text": DIGITS_EXPECTED}
 
 
 @pytest.mark.parametrize(("kind", "numbers"), MISTAKES.items(), ids=MISTAKES)
@@ -295,7 +288,7 @@ def test_what_means_nothing(call, message):
 
 
 def test_a_vector_of_another_length():
-    with refused(str(wrong_vector_length("-0.5 -1.0", 7, 2, 10)), MalformedLineError):
+    with refused(str(wordprobs.wrong_vector_length("-0.5 -1.0", 7, 2, 10)), MalformedLineError):
         parse_line("-0.50 -1").buckets(line=7)
 
 

@@ -9,7 +9,6 @@ from scorers import perfect_line
 from translations import LINES
 
 from geval_py import evaluate, score
-from geval_py.explaining.calibration import calibration
 from geval_py.explaining.significance import MIN_LINES
 from geval_py.reports import panels
 from geval_py.reports.charts import GOOD, SOFT, ChartRow
@@ -155,17 +154,6 @@ def test_what_to_do_next(line, answer, step):
     assert next_step(text).startswith(step)
 
 
-def test_what_to_do_next_on_outputs_that_can_be_improved(gazette):
-    assert re.search(
-        r"^Mixed, it would score .* \(geval tune -t dev-0 -o dev-0/out-model=bigram.tsv\)\. Words that are not listed",
-        next_step(gazette),
-    )
-
-
-def test_an_output_that_is_better_is_the_one_to_start_from(page_of):
-    assert next_step(page_of("GLEU", "middling", "good", "bad")) == "Start from good, which is significantly better."
-
-
 @pytest.mark.parametrize(("low", "high", "taken", "verdict"), [
     (-0.1, -0.01, True, "significantly better"), (-0.1, 0.0243, True, "probably better, p 0.0020"),
     (-math.inf, 0.05, True, "probably better, p 0.0020"), (0.0, math.inf, False, "not significantly better: leave it"),
@@ -188,17 +176,6 @@ def test_infinite_losses_and_words_that_explain_nothing_are_said():
     text = page(Report(score(["x:0.5 :0.5"] * 30, ["x"] * 30, metric="LogLossHashed")), "x")
     assert "infinite" not in sentences(text, "spread")[0]
     assert sentences(text, "culprits")[0] == "No word or shape of a word is significantly more common in bad lines."
-
-
-@pytest.mark.parametrize(("share", "finding"), [
-    (0.9, "It claims a perplexity of 2.77 and gets 107 (outside the calibrated range, 1.89 to 4.04): "
-     "it is overconfident, by 3.652 nats a word."),
-    (0.2, "It claims a perplexity of 420 and gets 79.8 (outside the calibrated range, 309 to 572): "
-     "it is underconfident, by 1.660 nats a word."),
-])  # fmt: skip
-def test_how_sure_an_output_should_be_is_said(share, finding):
-    evaluation = score([f"x:{share} :{1 - share}"] * 200, ["x", "y"] * 100, metric="LogLossHashed")
-    assert panels.calibration_panels(calibration(evaluation))[0].finding == finding
 
 
 @pytest.mark.filterwarnings("ignore:.*lines is infinite")

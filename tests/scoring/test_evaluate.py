@@ -97,8 +97,6 @@ def test_lines(arguments, lines, challenge):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     ({"filter": "exp:B"}, "No item has the feature `exp:B'\n  did you mean exp:b?"),
-    ({"filter": "in<left>:x"}, "Unknown column `left' in the feature `in<left>:x'\n"
-     "  did you mean in<Left>? the columns are Left, output"),
     ({"sort": "loss"}, "lines are sorted by the worst or the best first, not by 'loss'"),
 ], ids=str)  # fmt: skip
 def test_lines_that_cannot_be_chosen(arguments, message, challenge):

@@ -13,18 +13,8 @@ from hypothesis import strategies as st
 from output_formats import write_as
 from raising import refused
 
-from geval_py import (
-    Evaluation,
-    MalformedLineError,
-    Metric,
-    UsageError,
-    compare,
-    evaluate,
-    format_line,
-    improve,
-    score,
-    score_file,
-)
+import geval_py
+from geval_py import MalformedLineError, Metric, UsageError, evaluate, format_line, improve, score, score_file
 from geval_py.errors import EmptyFileError, GevalError, LineCountError
 from geval_py.explaining.calibration import calibration
 from geval_py.explaining.luck import luck
@@ -71,7 +61,7 @@ PREDICTED = {
 def test_lists_score_as_files(challenge, kind):
     found = score(iter(TEXTS) if kind == "an iterator" else PREDICTED[kind], EXPECTED, metric=HASHED, inputs=INPUTS)
     wanted = evaluate(challenge, "dev-0")
-    assert isinstance(found, Evaluation)
+    assert isinstance(found, geval_py.Evaluation)
     assert math.isclose(found.score, wanted.score, rel_tol=1e-12)
     assert found.interval().low == pytest.approx(wanted.interval().low, rel=1e-9)
     shown = ["Doc", "Left", "expected"]
@@ -93,7 +83,7 @@ def test_what_explains_a_score_reads_lists_and_arrays_again(challenge):
         assert calibration(found).claim.observed == pytest.approx(calibration(wanted).claim.observed)
         assert luck(found, seeds=3).mean == pytest.approx(luck(wanted, seeds=3).mean)
         assert improve(found, documents="Doc").held_out == pytest.approx(improve(wanted, documents="Doc").held_out)
-    assert {system.name for system in compare([of_lists, of_arrays, wanted]).systems} == {
+    assert {system.name for system in geval_py.compare([of_lists, of_arrays, wanted]).systems} == {
         "arrays", "lists", "out.tsv",
     }  # fmt: skip
     mixture = improve([of_lists, of_arrays], documents="Doc")

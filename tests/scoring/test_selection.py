@@ -151,12 +151,6 @@ def test_the_most_confident_lines_are_shown_in_their_order(challenge, geval, bac
     assert list(frame["loss"]) == losses
 
 
-def test_the_name_of_a_metric_of_confident_lines(challenge, geval):
-    """GEval 1.42.2 shows the number as it read it."""
-    words = "-a", "Accuracy:p<50>", "-a", "LogLossHashed:p<50>N<half>", "-a", "LogLossHashed10:p<1>", "-p1"
-    assert geval(*words)[1].splitlines() == ["Accuracy:p<50.0>\t0.3", "half\t5.4", "LogLossHashed:p<1.0>\t0.0"]
-
-
 def test_a_malformed_line_among_the_most_confident_names_its_number(challenge):
     write(challenge / "test-A", "out.tsv", [*OUTPUTS[:4], "of", OUTPUTS[5]])
     with pytest.raises(MalformedLineError) as caught:
@@ -188,15 +182,6 @@ def test_the_seeds_restart(tmp_path_factory, lines):
         return
     result = evaluate(folder, metric="LogLossHashed2:f<exp:the>")
     assert list(result.line_losses) == hashed_losses(wanted, ["the"] * len(wanted), bits=2)
-
-
-@pytest.mark.parametrize("broken", ["", "garbage", "the:0,5", ":1 ", "0.1 0.2 0.3", "a:1e999"])
-def test_a_line_that_is_not_selected_is_not_parsed(broken, challenge, backend):
-    want = evaluate(challenge, metric="LogLossHashed:f<in[Year]:1601>").score
-    write(challenge / "test-A", "out.tsv", [*OUTPUTS[:3], broken, *OUTPUTS[4:]])
-    assert evaluate(challenge, metric="LogLossHashed:f<in[Year]:1601>").score == want
-    with pytest.raises(MalformedLineError):
-        evaluate(challenge, metric=["LogLossHashed:f<in[Year]:1601>", "LogLossHashed"])
 
 
 def test_a_malformed_line_that_is_selected_names_its_number_in_the_file(challenge, geval, backend):
