@@ -167,6 +167,12 @@ def test_compare_leaves_it_out(challenge, geval):
     assert err.startswith(f"geval: {MESSAGE}\ngeval: {SHORT}\ngeval: note: {note}\n")
 
 
+def test_luck_shows_the_others(challenge, geval):
+    status, out, err = geval("luck", "-t", "dev-0", "-m", "PerplexityHashed", "--seeds", "2")
+    assert (status, [row.split()[0] for row in out.split("\n\n")[0].splitlines()[1:]]) == (1, ["n=1", "n=3"])
+    assert err.startswith(f"geval: {MESSAGE}\ngeval: {SHORT}\n")
+
+
 @pytest.mark.parametrize(("outputs", "number"), [(["1", "2"], "1 of 2"), (["2", "4"], "none of 2")])
 def test_nothing_is_left_to_compare(outputs, number, challenge, geval):
     status, out, err = geval("compare", "-t", "dev-0", *(f"out-n={n}.tsv" for n in outputs))

@@ -59,17 +59,6 @@ def test_sacrebleus_signature_stands_beside_ours(challenge, geval):
     assert output["signature"].endswith("|library:" + theirs.replace("|", ";"))
 
 
-@pytest.mark.parametrize("metric", ["BLEU", "MacroAvg/Accuracy", "CharMatch"])
-def test_compare(challenge, geval, metric):
-    status, out, _ = geval("compare", "-t", "dev-0", "-a", metric, "--samples", "200")
-    assert status == 0
-    assert "won: lines with a " in out
-    status, out, _ = geval("compare", "-t", "dev-0", "-a", metric, "--samples", "200", "--format", "json")
-    assert "of_losses" not in json.loads(out)
-    status, out, _ = geval("-t", "dev-0", "-a", metric, "--bootstrap", "50")
-    assert status == 0
-
-
 def test_charmatch_needs_the_input_which_is_part_of_its_signature(challenge):
     words = {"test": "dev-0", "output": "out-a.tsv", "metric": "CharMatch"}
     first = geval_py.evaluate(str(challenge), **words).signature

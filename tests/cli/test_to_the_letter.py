@@ -110,7 +110,10 @@ NAMES = {
     "Mean/MultiLabel-F1": "Mean/MultiLabel-F1.0", "Probabilistic-MultiLabel-F1": "Probabilistic-MultiLabel-F1.0",
     "MultiLabel-LogLoss": "MultiLabel-Logloss", "NDCG@3": "NDCG@3", "BIO-F1": "BIO-F1",
     "BIO-Weighted-F1": "BIO-Weighted-F1", "Probabilistic-Soft2D-F1": "Probabilistic-Soft2D-F1.0",
-    "Improvement@0": "Improvement@0.0", "LogLossHashed8": "LogLossHashed8",
+    "Improvement@0": "Improvement@0.0", "LogLossHashed8": "LogLossHashed8", "Fuzzy/Lower/Accuracy": "Fuzzy/Accuracy",
+    "MacroAvg/Lower/Fuzzy/Smart/Accuracy": "MacroAvg/Lower/Fuzzy/Accuracy", "MacroAvg/F2": "MacroAvg/F2.0",
+    "Mean/Smart/MultiLabel-F0.5": "Mean/Smart/MultiLabel-F0.5",
+    "CutLabel/CutLabel/MultiLabel-F2": "CutLabel/CutLabel/MultiLabel-F2.0", "MacroAvg/SMAPE": "MacroAvg/SMAPE",
 }  # fmt: skip
 
 

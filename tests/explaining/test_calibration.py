@@ -70,6 +70,11 @@ def test_the_claim():
     assert (claim.low, claim.high) == pytest.approx(((middle - half) / 3, (middle + half) / 3))
 
 
+def test_only_hashed_metrics_are_calibrated():
+    with refused("this needs a metric on hashed words, such as PerplexityHashed, not Accuracy"):
+        calibrated(["a:1"], ["a"], "Accuracy")
+
+
 @pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_infinite_lines_are_left_out_of_the_claim():
     result = calibrated(["a:1", "a:0.5 :0.5"], ["b", "a"])

@@ -582,13 +582,22 @@ def test_a_file_that_ends_in_json(tmp_path):
         assert reason_of(path) == reason
 
 
-def test_samples_of_lm_evaluation_harness(tmp_path):
-    """lm-eval 0.4.13, as test_samples_that_lm_evaluation_harness_logs makes them."""
-    convert(str(DATA / "lm-eval" / "samples_colours.jsonl"), str(tmp_path / "out.tsv"))
-    assert (tmp_path / "out.tsv").read_text() == (
+LOGGED_FILES = {
+    # lm-eval 0.4.13, as test_samples_that_lm_evaluation_harness_logs makes them
+    "lm-eval/samples_colours.jsonl":
         "blue:-0.2604923103919594 green:-0.8050278270130223 loud:-0.5486993038355893\n"
-        "blue:-0.014041700164018955 green:-0.7197046864039541 loud:-0.39882354222426875\n"
-    )
+        "blue:-0.014041700164018955 green:-0.7197046864039541 loud:-0.39882354222426875\n",
+    # lighteval 0.13.0: its Doc and ModelResponse, saved as EvaluationTracker.save does, by datasets 5.2.0
+    "lighteval/details_colours.parquet":
+        "blue:-0.6394267984578837 green:-0.025010755222666936 loud:-0.27502931836911926\n"
+        "blue:-0.22321073814882275 green:-0.7364712141640124 loud:-0.6766994874229113\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOGGED_FILES)
+def test_files_that_other_tools_log(name, tmp_path):
+    convert(str(DATA / name), str(tmp_path / "out.tsv"))
+    assert (tmp_path / "out.tsv").read_text() == LOGGED_FILES[name]
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
@@ -657,15 +666,6 @@ def test_samples_that_lm_evaluation_harness_logs(tmp_path):
     for sample, line in zip(logged, lines, strict=True):
         numbers = [answer[0] for answer in sample["filtered_resps"]]
         assert line == " ".join(map(":".join, zip(sample["doc"]["choices"], numbers, strict=True)))
-
-
-def test_details_of_lighteval(tmp_path):
-    """lighteval 0.13.0: its Doc and ModelResponse, saved as EvaluationTracker.save does, by datasets 5.2.0."""
-    convert(str(DATA / "lighteval" / "details_colours.parquet"), str(tmp_path / "out.tsv"))
-    assert (tmp_path / "out.tsv").read_text() == (
-        "blue:-0.6394267984578837 green:-0.025010755222666936 loud:-0.27502931836911926\n"
-        "blue:-0.22321073814882275 green:-0.7364712141640124 loud:-0.6766994874229113\n"
-    )
 
 
 ALIKE = "row 1, doc.choices: the choices are empty or alike: the contexts differ, and no words are compared"

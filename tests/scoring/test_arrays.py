@@ -465,19 +465,6 @@ def test_the_native_kernel_trusts_no_array(how):
         )  # fmt: skip
 
 
-def test_arrays_are_written_as_their_words_and_numbers(tmp_path):
-    values = np.random.default_rng(4).dirichlet(np.full(len(WORDS), 0.2), 30) * np.linspace(0.5, 1.5, 30)[:, None]
-    values = values.clip(0, 1)
-    wanted = [format_line(dict(zip(WORDS, row, strict=True))) for row in values.tolist()]
-    assert [format_line(row, vocabulary=WORDS) for row in values] == wanted
-    write_output(tmp_path / "out.tsv", values, vocabulary=WORDS)
-    assert (tmp_path / "out.tsv").read_text("utf-8").splitlines() == wanted
-    ids = np.tile([3, 0, 3], (30, 1))
-    write_output(tmp_path / "out.tsv", (ids, values[:, :3] / 3), vocabulary=WORDS)
-    pairs = [list(zip(["żółć", "the", "żółć"], row, strict=True)) for row in (values[:, :3] / 3).tolist()]
-    assert (tmp_path / "out.tsv").read_text("utf-8").splitlines() == [format_line(row) for row in pairs]
-
-
 @DIVIDED
 @PROPERTY
 @given(rows_of("probabilities"), st.booleans(), st.integers(1, 13))

@@ -37,6 +37,13 @@ def as_bytes(line):
     return line if isinstance(line, bytes) else line.encode()
 
 
+def assert_the_same(*block):
+    losses, marks = native.score_lines(*block)
+    true_losses, true_marks = reference.score_lines(*block)
+    assert list(marks) == list(true_marks), block
+    assert list(losses) == pytest.approx(list(true_losses), rel=1e-12, abs=1e-12, nan_ok=True), block
+
+
 @settings(deadline=None, max_examples=examples(400))
 @given(
     lines=st.lists(st.tuples(LINE, GOOD_WORD), max_size=6), bits=st.sampled_from([1, 2, 3, 10, 24]),
@@ -49,15 +56,7 @@ def test_both_backends_agree(lines, bits, first_line, ended):
     expected = "\n".join(word for _, word in lines).encode()
     if ended or (lines and not as_bytes(lines[-1][0])) or (lines and not lines[-1][1]):
         outputs, expected = outputs + b"\n" * bool(lines), expected + b"\n" * bool(lines)
-    losses, marks = native.score_lines(outputs, expected, bits, first_line)
-    true_losses, true_marks = reference.score_lines(outputs, expected, bits, first_line)
-    assert list(marks) == list(true_marks)
-    for got, true in zip(losses, true_losses, strict=True):
-        assert (
-            got == true
-            or (math.isnan(got) and math.isnan(true))
-            or math.isclose(got, true, rel_tol=1e-12, abs_tol=1e-12)
-        )
+    assert_the_same(outputs, expected, bits, first_line)
 
 
 @settings(deadline=None, max_examples=examples(200))
@@ -273,15 +272,7 @@ def test_the_twin_agrees_on_the_fuzzers_lines():
         lines = reference.count_lines(outputs)
         expected = (word.replace(b"\n", b"") + b"\n") * lines
         bits, first_line = 1 + data[0] % 24, int.from_bytes(data[1:3], "little")
-        losses, flags = native.score_lines(outputs, expected, bits, first_line)
-        true_losses, true_flags = reference.score_lines(outputs, expected, bits, first_line)
-        assert flags == true_flags, data
-        for one, true in zip(losses, true_losses, strict=True):
-            assert (
-                one == true
-                or (math.isnan(one) and math.isnan(true))
-                or math.isclose(one, true, rel_tol=1e-12, abs_tol=1e-12)
-            ), data
+        assert_the_same(outputs, expected, bits, first_line)
         scored += lines
     assert scored > 100
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from dask_clusters import cut, started
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from profiles import examples
 from raising import refused
@@ -46,6 +46,9 @@ def cluster():
     deadline=None, derandomize=True, max_examples=examples(20, most=10), suppress_health_check=[HealthCheck.too_slow]
 )
 @given(output=st.one_of(files, long_files), difference=differences, ranges=st.integers(1, 20))
+@example(output=b"", difference=0, ranges=1)
+@example(output=b"\n", difference=0, ranges=1)
+@example(output=b":1\n" * 9 + b"broken\n", difference=0, ranges=7)
 def test_scores_as_one_thread(output, difference, ranges, cluster, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cluster")  # after an error workers may still be reading the one before
     split = write(folder, output, difference)
@@ -62,17 +65,6 @@ def written(folder, text, lines=210):
     (folder / "out.tsv").write_bytes(text)
     (folder / "expected.tsv").write_bytes(b"a\n" * lines)
     return split_of(folder)
-
-
-@pytest.mark.parametrize("text", [
-    b"", b"\n", b"".join(LINES[:10]), b"".join(LINES[:10]).rstrip(b"\n"), b"".join(LINES[:9]) + b"broken\n",
-], ids=["empty", "a line end", "lines", "no last line end", "malformed at the end"])  # fmt: skip
-def test_scores_few_lines_as_one_thread(text, cluster, tmp_path, monkeypatch):
-    split = written(tmp_path, text, 10)
-    want = result(split, METRICS, threads=1)
-    assert result(split, METRICS, cluster=cluster) == want
-    cut(monkeypatch, 7)
-    assert result(split, METRICS, cluster=cluster) == want
 
 
 def test_gives_no_warning_of_many_expected_words(cluster, tmp_path):

@@ -100,16 +100,6 @@ def test_carriage_returns_and_the_last_line_end_do_not_matter(outputs, expected,
     assert list(kernel.bounded_losses(outputs, expected, 10, 1)[0]) == [loss(kernel, "a:0.5 :0.5", "a")]
 
 
-@pytest.mark.parametrize(
-    "raw", [b"\xff", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x92", b"\xc3(", b"\xf4\x90\x80\x80", b"\xc0\x80"]
-)
-def test_undecodable_bytes_become_replacement_characters(raw, kernel):
-    clean = raw.decode("utf-8", "replace").encode()
-    for bits in (4, 16):
-        want = kernel.bounded_losses(b"k" + clean + b"a:0.5 b:0.5\n", b"k" + clean + b"a\n", bits, 3)[0]
-        assert kernel.bounded_losses(b"k" + raw + b"a:0.5 b:0.5\n", b"k" + raw + b"a\n", bits, 3)[0] == want
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("before", [0, 30], ids=["at the beginning", "across 32 bytes"])
 def test_all_short_sequences_of_bytes_become_what_python_decodes(before):

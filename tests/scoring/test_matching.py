@@ -8,21 +8,7 @@ from scorers import error, score, statistics_of
 from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics import translation
 from geval_py.scoring.metrics.matching import MATCHINGS, fuzzy, number_in
-from geval_py.scoring.metrics.registry import MAX_PREFIXES, geval_name
-
-
-@pytest.mark.parametrize(("name", "theirs"), [
-    ("Fuzzy/Lower/Accuracy", "Fuzzy/Accuracy"),
-    ("MacroAvg/Lower/Fuzzy/Smart/Accuracy", "MacroAvg/Lower/Fuzzy/Accuracy"),
-    ("Mean/Smart/MultiLabel-F0.5", "Mean/Smart/MultiLabel-F0.5"),
-    ("CutLabel/CutLabel/MultiLabel-F2", "CutLabel/CutLabel/MultiLabel-F2.0"),
-    ("MacroAvg/F2", "MacroAvg/F2.0"), ("MacroAvg/SMAPE", "MacroAvg/SMAPE"),
-])  # fmt: skip
-def test_names_nest(name, theirs):
-    metric = find_metric(name)
-    assert metric.name == name
-    assert metric == find_metric(name)
-    assert geval_name(name) == theirs
+from geval_py.scoring.metrics.registry import MAX_PREFIXES
 
 
 def test_each_matching_has_both_metrics():

@@ -50,16 +50,10 @@ def test_the_best_and_the_worst_score():
     assert {name: (METRICS[name].measure.best, METRICS[name].measure.worst) for name in RANGES} == RANGES
 
 
-OF_ALL_LINES = {"Macro-F1", "NMI", "Pearson", "Spearman", "Improvement@0.5", "SegmentAccuracy", "BIO-Weighted-F1"}
-OF_ALL_LINES |= {f"Probabilistic-{name}-F1" for name in ("MultiLabel", "Soft", "Soft2D")}
-OF_ALL_LINES |= {f"MacroAvg/{name}" for name in ("Accuracy", "F1", "Likelihood", "RMSE", "MSE", "MAE", "SMAPE")}
-
-
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_each_metric_is_a_value_with_a_name(metric):
     assert find_metric(metric.name) == METRICS[metric.name] == pickle.loads(pickle.dumps(metric)) == metric
     assert metric.summary
-    assert (metric.measure.corpus_score is not None) == (metric.name in OF_ALL_LINES)
     column = column_of(metric, VOCABULARY)
     assert pickle.loads(pickle.dumps(column)) == column == column_of(metric, VOCABULARY)
 

@@ -13,13 +13,13 @@ from scorers import block, error, statistics_of
 
 import geval_py
 from geval_py.errors import MalformedLineError
-from geval_py.explaining.statistics import bootstrap_weights, sample_of
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring.evaluate import column_of, find_metric
 from geval_py.scoring.metrics.registry import METRICS
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))
-LABELS = "abcde"
+
+
 NEAR_METRICS = {name: metric for name, metric in METRICS.items() if metric.has_entries}
 each = pytest.mark.parametrize("metric", NEAR_METRICS.values(), ids=NEAR_METRICS)
 
@@ -40,12 +40,11 @@ def test_what_is_right_has_the_best_score(metric):
     outputs, expected, inputs = perfect(metric)
     statistics = statistics_of(metric.name, outputs, expected, inputs)
     assert len(statistics.columns) == len(metric.measure.columns)
+    totals = [np.array(column) for column in statistics.columns]  # as for resamples
+    alone = [metric.value(statistics.only([n])) for n in range(3)]
+    assert metric.measure.formula(totals, np.ones(3)).tolist() == pytest.approx(alone)
     if metric.name != "CrossEntropyToNormsHashed":  # which is the entropy of the norms at best
         assert metric.value(statistics) == pytest.approx(metric.measure.best, abs=1e-12)
-
-
-def written(matrix, labels=LABELS):
-    return [" ".join(f"{word}:{p!r}" for word, p in zip(labels, row, strict=True)) for row in matrix.tolist()]
 
 
 WORDS = ["tea", "milk", "water", "café", "x:y"]
@@ -203,22 +202,6 @@ def test_text_flags_change_outputs_answers_and_options():
     of = [{"Lamp": 0.75, "tree": 0.25}], ["LAMP"]
     assert geval_py.score(*of, inputs=["x\tlamp Tree"], metric=flags).score == 1
     assert geval_py.score([{"LAMP": 0.5, "lamp": 0.25, "a": 0.25}], ["Lamp"], metric="MRR:l").score == 1
-
-
-@each
-def test_a_resample_is_scored_as_its_lines_are(metric):
-    """So intervals and tests need no more than the table of lines."""
-    _, expected, inputs = perfect(metric)
-    rng = np.random.default_rng(1)
-    both = [
-        statistics_of(metric.name, written(rng.dirichlet(np.ones(5), 30)), expected * 10, inputs * 10, LABELS)
-        for _ in range(2)
-    ]
-    (weights,) = bootstrap_weights(30, 5, seed=3)
-    sample = sample_of(metric, both)
-    found = sample.scores(sample.totals([weights]))
-    drawn = [np.repeat(np.arange(30), row.astype(int)).tolist() for row in weights]
-    assert found == pytest.approx(np.array([[metric.value(of.only(rows)) for of in both] for rows in drawn]))
 
 
 @pytest.mark.parametrize("entries", [1000, pytest.param(10**6, marks=pytest.mark.long)], ids=["many", "a million"])

@@ -10,7 +10,7 @@ from profiles import examples
 from scorers import hashed_losses
 
 from geval_py import MalformedLineError, evaluate
-from geval_py.errors import LineCountError, SchemeError
+from geval_py.errors import SchemeError
 from geval_py.scoring.kernel import backends as kernel
 from geval_py.scoring.selection import line_confidence
 
@@ -47,8 +47,8 @@ def losses_of(lines):
     return hashed_losses([OUTPUTS[n - 1] for n in lines], [WORDS[n - 1] for n in lines], bits=4)
 
 
-def refused(challenge, metric, kind=SchemeError):
-    with pytest.raises(kind) as caught:
+def refused(challenge, metric):
+    with pytest.raises(SchemeError) as caught:
         evaluate(challenge, metric=metric)
     return str(caught.value)
 
@@ -148,6 +148,7 @@ def test_the_most_confident_lines_are_shown_in_their_order(challenge, geval, bac
     frame = evaluate(challenge, metric="LogLossHashed4:p<50>").to_frame()
     assert list(frame["line"]) == lines
     assert list(frame["expected"]) == [WORDS[n - 1] for n in lines]
+    assert list(frame["Year"]) == [YEARS[n - 1] for n in lines]
     assert list(frame["loss"]) == losses
 
 
@@ -245,14 +246,6 @@ def test_the_input_is_needed_only_for_a_filter_on_it(challenge, geval):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("lines", "few"), [(0, "few"), (5, "few"), (7, "many"), (30, "many")])
-def test_an_input_of_another_length(lines, few, challenge, backend):
-    write(challenge / "test-A", "in.tsv", ["f\t1601"] * lines)
-    path = challenge / "test-A"
-    want = f"Too {few} lines in the input file: `{path}/in.tsv` has {lines}, `{path}/expected.tsv` has 6"
-    assert refused(challenge, "LogLossHashed:f<in[Year]:1601>", LineCountError) == want
-
-
 def test_a_line_that_lacks_the_column(challenge):
     write(challenge / "test-A", "in.tsv", ["f\t1601", "f", "", "f\t1601", "f", "f\t"])
     assert list(evaluate(challenge, metric="LogLossHashed:f<in[Year]:1601>").line_numbers) == [1, 4]
@@ -291,21 +284,6 @@ def test_words_outside_the_vocabulary_are_those_of_the_selected_lines(challenge)
             assert evaluate(challenge, metric=metric).out_of_vocabulary == 1
         assert str(caught[0].message) == f"1 of {lines} expected words is not in the vocabulary; {advice}"
     assert evaluate(challenge, metric="LogLoss:f<in[Year]:1702>").out_of_vocabulary == 0
-
-
-def test_items_table_and_numbers_agree(challenge):
-    result = evaluate(challenge, metric=["PerplexityHashed:f<in[Year]:1601>", "LogLossHashed"])
-    items = list(result.read_items())
-    assert items == [(f"f-{n - 1}\t1601\tsome text", WORDS[n - 1], OUTPUTS[n - 1]) for n in (1, 3, 5)]
-    frame = result.to_frame()
-    assert list(frame["line"]) == list(result.line_numbers) == [1, 3, 5]
-    assert list(frame["expected"]) == ["the", "the", "of"]
-    assert list(frame["output"]) == [item[2] for item in items]
-    assert list(frame["Year"]) == ["1601"] * 3
-    assert list(frame["loss"]) == list(result.line_losses)
-    assert list(frame["score"]) == result.line_scores()
-    assert len(result.line_scores()) == result.line_count == 3
-    assert result.to_dict()["lines"] == 3
 
 
 def test_the_signature_names_the_input_that_was_read(challenge):
