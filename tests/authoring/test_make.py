@@ -258,10 +258,8 @@ def test_answers_inside_the_public_folder_are_refused(answers, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "c").mkdir()
     (tmp_path / "link").symlink_to("c")
-    with refused(
-        f"the hidden answers would lie inside the public folder: `{answers}` is in `c`\n"
-        "  name another folder with --answers"
-    ):
+    message = f"the hidden answers would lie inside the public folder: `{answers}` is in `c`\n"
+    with refused(message + "  name another folder with --answers"):
         make_challenge(TEXTS, Recipe(cut=Cut(context=2)), "c", answers)
 
 

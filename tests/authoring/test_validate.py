@@ -53,16 +53,12 @@ def link_set(folder):
     (folder / "dev-0").symlink_to(folder / "train")
 
 
-BEST = (
-    "The best possible value was not obtained with the expected data, expected: {} , obtained: {}\n"
-    "  in `C/{}/expected.tsv`\n  with {}"
-)
+BEST = "The best possible value was not obtained with the expected data, expected: {} , obtained: {}\n"
+BEST += "  in `C/{}/expected.tsv`\n  with {}"
 CONFIG = "--in-header in-header.tsv --out-header out-header.tsv "
 # The words of text 1.2.5.0 (GHC 9.0.2 and LTS 19.25, with which GEval 1.42.2 is built), read in its source.
-NO_UTF8 = (
-    "Cannot decode byte '\\x{}': Data.Text.Internal.Encoding.streamDecodeUtf8With: Invalid UTF-8 stream\n"
-    "  in `C/README.md`\n  line 2"
-)
+NO_UTF8 = "Cannot decode byte '\\x{}': Data.Text.Internal.Encoding.streamDecodeUtf8With: Invalid UTF-8 stream\n"
+NO_UTF8 += "  in `C/README.md`\n  line 2"
 HINT = "\n  hidden answers that lie in a folder of their own are validated there"
 BROKEN = {
     "no config.txt": (remove("config.txt"), ["No config.txt file: `C/config.txt`"]),
@@ -176,10 +172,8 @@ def test_answers_in_other_formats(name, challenge):
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[1:]))
     (fault,) = faults()
-    assert fault == (
-        "The number of lines in input and expected file is not the same\n"
-        f"  `C/dev-0/in.tsv` has {len(lines) - 1}; `C/dev-0/{name}` has {len(lines)}"
-    )
+    message = "The number of lines in input and expected file is not the same\n"
+    assert fault == message + f"  `C/dev-0/in.tsv` has {len(lines) - 1}; `C/dev-0/{name}` has {len(lines)}"
 
 
 def test_faults_of_answers_in_other_formats(challenge):

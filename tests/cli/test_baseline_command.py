@@ -28,10 +28,8 @@ def test_a_baseline_of_both_contexts_says_that_it_has_one(geval):
     header = Path("in-header.tsv")
     header.write_text(header.read_text().replace("RightContext", "copyright"))
     others = header.read_text().strip().replace("LeftContext\t", "").replace("\t", ", ")
-    note = (
-        "geval: note: no column is the right context: ngram-both uses column LeftContext alone\n"
-        f"  --left and --right name the columns of both; the other columns are {others}\n"
-    )
+    note = "geval: note: no column is the right context: ngram-both uses column LeftContext alone\n"
+    note += f"  --left and --right name the columns of both; the other columns are {others}\n"
     assert geval("baseline", "-t", "dev-0") == (0, f"wrote `./{OUTPUT}`\n", note)
     assert geval("baseline", "-t", "dev-0", "ngram")[2] == ""
     columns = ("--left", "LeftContext", "--right", "copyright")

@@ -51,9 +51,8 @@ def test_standard_input_is_read_once_for_all_metrics(challenge, geval, monkeypat
 SIX = "out-n=1.tsv, out-n=2.tsv, out-n=3.tsv, out-n=4.tsv, out-n=5.tsv, out-n=6.tsv"
 EIGHT = f"{SIX}, out-n=7.tsv, out-n=8.tsv and 34 more"
 ERRORS_ABOUT_MANY = {
-    "-l": "Multiple outputs are not possible in this mode, use -o option to select an output file\n  there are "
-    + EIGHT,
-    "compare --baseline zzz": "`zzz` is none of the outputs compared\n  there are " + EIGHT,
+    "-l": f"Multiple outputs are not possible in this mode, use -o option to select an output file\n  there are {EIGHT}",
+    "compare --baseline zzz": f"`zzz` is none of the outputs compared\n  there are {EIGHT}",
     "compare out-n=1.tsv zzz": "No file with the test results: `./dev-0/zzz`\n"
     f"  `./dev-0` holds expected.tsv, in.tsv, {SIX} and 36 more",
     "calibration": f"there are several outputs ({EIGHT}): choose one with -o",
@@ -144,10 +143,8 @@ def test_a_closed_pipe_ends_quietly(challenge):
 @pytest.mark.parametrize("ms", [0, 60, *(pytest.param(ms, marks=pytest.mark.long) for ms in range(20, 200, 20))])
 def test_an_early_interrupt_ends_quietly(ms, mode, challenge):
     """Until the commands are imported, Python's handler would show a traceback: here it is the default."""
-    code = (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); print(flush=True); "
-        "from geval_py.__main__ import main; sys.exit(main())"
-    )
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); print(flush=True); "
+    code += "from geval_py.__main__ import main; sys.exit(main())"
     words = [sys.executable, "-I", "-c", code, "-t", "dev-0", "-o", "-", *mode.split()]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.readline()
@@ -274,12 +271,9 @@ def test_an_output_beside_other_answers_is_noted(challenge, geval):
     (challenge / "test-A").mkdir()
     for name in ("expected.tsv", "out.tsv"):
         (challenge / "test-A" / name).write_bytes((challenge / "dev-0" / name).read_bytes())
-    assert geval("-o", "dev-0/out.tsv") == (
-        0,
-        "12.70\n",
-        "geval: note: `dev-0/out.tsv` lies beside other answers than `./test-A/expected.tsv`, with which it was scored; "
-        "was -t dev-0 meant?\n",
-    )
+    note = "geval: note: `dev-0/out.tsv` lies beside other answers than `./test-A/expected.tsv`, "
+    note += "with which it was scored; was -t dev-0 meant?\n"
+    assert geval("-o", "dev-0/out.tsv") == (0, "12.70\n", note)
     assert geval("-t", "dev-0", "-o", "dev-0/out.tsv") == (0, "12.70\n", "")
     assert geval("-o", "dev-0/out.tsv", "-e", "dev-0/expected.tsv") == (0, "12.70\n", "")
     (challenge / "dev-0/expected.tsv").unlink()

@@ -154,17 +154,15 @@ def test_the_test_set_that_has_an_output_is_named(words, advice, gazette, geval)
 
 
 @pytest.mark.parametrize(
-    ("words", "output"), [(["-o", "out.tsv"], "out.tsv"), (["-t", "dev-0"], "OUTPUT"), (["-m", "BLEU"], "OUTPUT")]
+    ("words", "output"), [("-o out.tsv", "out.tsv"), ("-t dev-0", "OUTPUT"), ("-m BLEU", "OUTPUT")]
 )
 def test_what_to_do_without_a_challenge(words, output, tmp_path, monkeypatch, geval):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out.tsv").write_text("a:1\n")
-    status, out, err = geval(*words)
+    status, out, err = geval(*words.split())
     assert (status, out) == (1, "")
-    assert err.splitlines()[-1] == (
-        f"geval: note: this folder holds no challenge; geval -o {output} -e ANSWERS -m METRIC scores one file, and "
-        f"geval check {output} finds what is wrong in it"
-    )
+    note = f"geval: note: this folder holds no challenge; geval -o {output} -e ANSWERS -m METRIC scores one file, "
+    assert err.splitlines()[-1] == note + f"and geval check {output} finds what is wrong in it"
 
 
 def test_a_baseline_joins_the_outputs_that_are_named(gazette, geval):

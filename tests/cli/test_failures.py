@@ -118,10 +118,8 @@ def test_a_filter_leaves_the_other_metrics_their_scores(two, geval):
     assert geval(*two, "--by-score") == (1, "\n".join(rows.split("\n")[n] for n in (0, 2, 1)) + "\n", ONCE)
 
 
-WITHOUT_INTERVAL = (
-    "geval: note: no interval can be computed where all 2 lines have the same loss\n"
-    "geval: note: no interval can be computed from 1 line\n"
-)
+WITHOUT_INTERVAL = "geval: note: no interval can be computed where all 2 lines have the same loss\n"
+WITHOUT_INTERVAL += "geval: note: no interval can be computed from 1 line\n"
 
 
 def test_a_filter_that_selects_nothing_has_null_for_a_score_in_json(two, geval):

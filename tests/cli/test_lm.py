@@ -43,10 +43,9 @@ def test_the_options_of_lmplz(geval):
         "--interpolate-unigrams", "1", "--vocab-pad", "100", "--exact-discounts", "--arpa", "m.arpa",
     )[1]  # fmt: skip
     assert [line.split("\t") for line in out.splitlines()] == [
-        ["1", "7", "7", "0.2", "1.7", "3"],
-        ["2", "13", "13", "0.714286", "0.928571", "3"],
+        ["1", "7", "7", "0.2", "1.7", "3"], ["2", "13", "13", "0.714286", "0.928571", "3"],
         ["3", "11", "2", "0.4", "0.9", "0.9"],  # <s> a b, and a b c
-    ]
+    ]  # fmt: skip
 
 
 def test_a_vocabulary_and_marks_in_the_text(geval, folder):
@@ -92,10 +91,8 @@ def test_a_model_without_unk_is_said(geval, model, folder):
     text = (folder / "m.arpa").read_text().replace("ngram 1=7", "ngram 1=6")
     (folder / "m.arpa").write_text("".join(line for line in text.splitlines(True) if "<unk>" not in line))
     err = geval("lm", "perplexity", "m.arpa", "other.txt")[2]
-    assert err == (
-        "geval: note: `m.arpa` has no <unk>: the log10 probability of unknown words is -100, as in KenLM\n"
-        "geval: note: 2 of 17 tokens are OOVs\n"
-    )
+    message = "geval: note: `m.arpa` has no <unk>: the log10 probability of unknown words is -100, as in KenLM\n"
+    assert err == message + "geval: note: 2 of 17 tokens are OOVs\n"
 
 
 def test_surprisal_as_csv_and_of_standard_input(geval, model, monkeypatch):
@@ -210,10 +207,8 @@ def test_the_texts_of_a_challenge(geval, challenge, folder, piped, model):
 
 def test_a_table_is_noted(geval, challenge, piped):
     words = ("train", "train/in.tsv", "-o", "1", "--counts", "add-one")
-    assert piped("", *words)[1] == (
-        "geval: note: `train/in.tsv` is a table of 4 columns: all count as text, ids and years too\n"
-        "  --challenge DIR reads the contexts and the answers of a challenge\n"
-    )
+    message = "geval: note: `train/in.tsv` is a table of 4 columns: all count as text, ids and years too\n"
+    assert piped("", *words)[1] == message + "  --challenge DIR reads the contexts and the answers of a challenge\n"
     assert piped("a\tb\nc\n", "train", "-o", "1", "--counts", "add-one")[1] == ""
 
 

@@ -76,11 +76,9 @@ def interrupt(process):
     return usage.ru_utime + usage.ru_stime - before
 
 
-@pytest.mark.parametrize(
-    "words",
-    [pytest.param(words, marks=pytest.mark.long if n % 6 else ()) for n, words in enumerate(LONG_LINES)],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("words", [
+    pytest.param(words, marks=pytest.mark.long if n % 6 else ()) for n, words in enumerate(LONG_LINES)
+], ids=" ".join)  # fmt: skip
 def test_a_long_command_shows_a_bar_and_is_interrupted(words, large):
     """Nothing is there that is written in part."""
     before = {path.name for path in large.rglob("*")}

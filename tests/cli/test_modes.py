@@ -329,10 +329,8 @@ def marked(text, style):
     return f"{style}{text}{PLAIN}"
 
 
-LEGEND = (
-    "geval: note: marked words go with bad lines: bold red p < 0.001, red p < 0.01, yellow p < 0.05, "
-    "not corrected for their number\n"
-)
+LEGEND = "geval: note: marked words go with bad lines: bold red p < 0.001, red p < 0.01, yellow p < 0.05, "
+LEGEND += "not corrected for their number\n"
 
 
 def test_marks_on_a_terminal(long_challenge, geval):
@@ -425,13 +423,10 @@ def test_a_mode_of_config_txt(challenge, geval):
 
 
 READ_SEVERAL_TIMES = [
-    "-l",
-    "-l --filter in<Year>:1999",  # which no line has
-    "-l -a LogLoss:f<in[Year]:1901>",
-    "-l --mark-worst-features",
-    "--most-worsening-features other",
+    "-l", "-l --filter in<Year>:1999",  # which no line has
+    "-l -a LogLoss:f<in[Year]:1901>", "-l --mark-worst-features", "--most-worsening-features other",
     "--oracle-item-based --alt-out-file other",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("line", READ_SEVERAL_TIMES)

@@ -19,10 +19,8 @@ SERVER = ROOT / "tests" / "modelling" / "letters_server.py"
 LINES = [("a tea", "to eat", "at"), ("tote", "a toe.", "to"), ("", "tea", "a"), ("ate\\n", "oat", "o."),
          ("to eat", "a", "tea"), ("e", "t", "a")]  # fmt: skip
 NAME = "out-model=letters,k=6.tsv"
-FORMS = (
-    "rest, uniform, unigram, document, ngram, ngram-both, kenlm:FILE, arpa:FILE, gguf:FILE, "
-    "hf:NAME-OR-FOLDER, openai:URL#MODEL, chat:URL#MODEL"
-)
+FORMS = "rest, uniform, unigram, document, ngram, ngram-both, kenlm:FILE, arpa:FILE, gguf:FILE, "
+FORMS += "hf:NAME-OR-FOLDER, openai:URL#MODEL, chat:URL#MODEL"
 
 
 @pytest.fixture

@@ -48,10 +48,8 @@ def test_the_file_is_left_as_it_was_if_nothing_is_shown(challenge, geval):
 
 def test_an_output_of_a_model_is_not_written_over(challenge, geval):
     before = Path(BIGRAM).read_bytes()
-    message = (
-        f"geval: Cannot write results to `{BIGRAM}`: it may hold the output of a model\n"
-        f"  -o {BIGRAM} scores it; remove it first if you do not need it\n"
-    )
+    message = f"geval: Cannot write results to `{BIGRAM}`: it may hold the output of a model\n"
+    message += f"  -o {BIGRAM} scores it; remove it first if you do not need it\n"
     assert geval("-t", "dev-0", "--output", BIGRAM) == (2, "", message)
     assert Path(BIGRAM).read_bytes() == before
     message = "geval: Cannot write `dev-0`: it is a folder, not a file\n"

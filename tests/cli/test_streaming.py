@@ -53,13 +53,9 @@ def wide(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in ("sorted lines", "differences") else pytest.param(name, marks=pytest.mark.long)
-        for name in MODES
-    ],
-)
+@pytest.mark.parametrize("name", [
+    name if name in ("sorted lines", "differences") else pytest.param(name, marks=pytest.mark.long) for name in MODES
+])  # fmt: skip
 def test_texts_are_not_kept(name, wide):
     assert peak_memory(wide, *MODES[name]) < MAX_MEMORY
 

@@ -199,20 +199,16 @@ def test_a_file_that_is_not_named_as_an_output_is_not_sent(geval, tmp_path, monk
     monkeypatch.setenv("GEVAL_BOARD_TOKEN", "x")
     output_in(tmp_path).rename(tmp_path / "test-A/good.tsv")
     words = [f"{tmp_path}/test-A/good.tsv", "-t", "test-A", "--board", f"http://127.0.0.1:{free_port()}", *more]
-    message = (
-        "geval: `good.tsv` is neither an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) "
-        "nor an output such as out.tsv: rename it to out.tsv, or out-NAME.tsv\n"
-    )
+    message = "geval: `good.tsv` is neither an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) "
+    message += "nor an output such as out.tsv: rename it to out.tsv, or out-NAME.tsv\n"
     assert geval("submit", *words) == (2, "", message)
 
 
 def test_a_board_that_is_not_there(run, tmp_path):
     address = f"http://127.0.0.1:{free_port()}"
     _, err = run("submit", output_in(tmp_path), "--board", address, status=1, GEVAL_BOARD_TOKEN="x")
-    assert err == (
-        "geval: The upload may not have arrived: the board does not answer ([Errno 111] Connection refused)\n"
-        "  send it again: the same file counts once\n"
-    )
+    message = "geval: The upload may not have arrived: the board does not answer ([Errno 111] Connection refused)\n"
+    assert err == message + "  send it again: the same file counts once\n"
 
 
 class Deaf(BaseHTTPRequestHandler):

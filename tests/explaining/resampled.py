@@ -47,16 +47,12 @@ def worst_features(items, scores, *, worst_is_greatest, header=(), kinds=None, l
     """The ranking of the features of items, aligned with their scores; documents have a value for each item."""
     items, scores = list(items), list(scores)
     score = SimpleNamespace(
-        greatest_first=lambda worst: worst_is_greatest,
-        line_numbers=None,
+        greatest_first=lambda worst: worst_is_greatest, line_numbers=None,
         metric=SimpleNamespace(measure=SimpleNamespace(in_nats=losses is not None)),
-    )
+    )  # fmt: skip
     evaluation = SimpleNamespace(
-        scores=[score],
-        split=SimpleNamespace(in_header=header),
-        file_lines=len(items),
-        line_losses=losses,
+        scores=[score], split=SimpleNamespace(in_header=header), file_lines=len(items), line_losses=losses,
         line_scores=lambda: np.array(scores, np.float64),
         sides=lambda places: [[items[place][side] for place in places] for side in range(3)],
-    )
+    )  # fmt: skip
     return rank_features(evaluation, kinds or FeatureKinds(), costs=True, documents=documents, **how)

@@ -14,13 +14,10 @@ from geval_py.reading.items import ScoredItem
 
 
 @pytest.mark.parametrize(("line", "expected", "outcome", "listed"), [
-    ("the:0.5 a:0.25 :0.25", "the", Outcome.RIGHT, 0.5),
-    ("the:0.5 a:0.25 :0.25", "a", Outcome.LISTED, 0.25),
-    ("the:0.5 a:0.25 :0.25", "of", Outcome.MISSED, None),
+    ("the:0.5 a:0.25 :0.25", "the", Outcome.RIGHT, 0.5), ("the:0.5 a:0.25 :0.25", "a", Outcome.LISTED, 0.25),
+    ("the:0.5 a:0.25 :0.25", "of", Outcome.MISSED, None), ("the:0 a:0.5 :0.5", "the", Outcome.LISTED, 0.0),
     ("a:0.5 the:0.5", "the", Outcome.RIGHT, 0.5),  # of equal ones the greatest in code point order, as Accuracy
-    (":1", "the", Outcome.NO_GUESS, None),
-    ("-1.0 -2.0 -0.5 -3.0", "the", Outcome.NO_GUESS, None),  # a vector
-    ("the:0 a:0.5 :0.5", "the", Outcome.LISTED, 0.0),
+    (":1", "the", Outcome.NO_GUESS, None), ("-1.0 -2.0 -0.5 -3.0", "the", Outcome.NO_GUESS, None),  # a vector
 ])  # fmt: skip
 def test_what_became_of_a_line(line, expected, outcome, listed):
     item = ScoredItem("", expected, line)

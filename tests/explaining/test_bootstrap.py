@@ -67,10 +67,8 @@ def test_the_interval_of_an_evaluation(challenge):
     assert errors.low < result.scores[1].value < errors.high
 
 
-FEW = (
-    "geval: note: 3 lines are few: if rare lines have far greater losses, an interval contains the true score in about "
-    "90 % of cases, not 95 %\n"
-)
+FEW = "geval: note: 3 lines are few: if rare lines have far greater losses, an interval contains the true score "
+FEW += "in about 90 % of cases, not 95 %\n"
 
 
 @pytest.mark.parametrize(("words", "printed"), [

@@ -209,10 +209,8 @@ def test_each_line_its_own_document(challenge, run):
 
 
 def test_one_document(challenge, run):
-    message = (
-        "all 60 lines are of one document, since the column Same is the same on all of them\n"
-        "  an interval computed by document needs two or more"
-    )
+    message = "all 60 lines are of one document, since the column Same is the same on all of them\n"
+    message += "  an interval computed by document needs two or more"
     for words in (["-B", "100"], ["-w", "-o", "one"], ["compare"]):
         assert run(*words, "--documents", "Same") == (2, "", f"geval: {message}\n")
     with refused(message):
@@ -235,10 +233,8 @@ def test_a_wrong_command_line(words, message, challenge, run):
 
 def test_without_an_input(challenge, run):
     (challenge / "dev-0/in.tsv").unlink()
-    missing = (
-        "geval: No file with the input: `./dev-0/in.tsv`\n"
-        "  documents are given by a column of the input: put the file there, or name no documents\n"
-    )
+    missing = "geval: No file with the input: `./dev-0/in.tsv`\n"
+    missing += "  documents are given by a column of the input: put the file there, or name no documents\n"
     note = "geval: note: there is no input `./dev-0/in.tsv`: each line counts as a document of its own\n"
     for words in (["-B", "9"], ["compare"], ["-o", "out-one.tsv", "-w"], ["calibration", "-o", "out-one.tsv"]):
         status, out, err = run(*words, "--documents", "FileId")

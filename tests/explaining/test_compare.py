@@ -108,14 +108,10 @@ def test_the_baseline(baseline, name, challenge):
 
 
 @pytest.mark.parametrize(("baseline", "name"), [
-    ("lr=0.1,epochs=5", "out-lr=0.1,epochs=5.tsv"),
-    ("0.1,5", "out-lr=0.1,epochs=5.tsv"),
-    ("epochs=20", "out-lr=0.1,epochs=20.tsv"),
-    ("20", "out-lr=0.1,epochs=20.tsv"),
-    ("lr=0.2", "out-lr=0.2,epochs=5.tsv"),
-    ("5", "out-5.tsv"),  # a file's name before a parameter
-    ("out-5.tsv.gz", "out-5.tsv"),
-    ("dev-0/out-5.tsv.gz", "out-5.tsv"),
+    ("lr=0.1,epochs=5", "out-lr=0.1,epochs=5.tsv"), ("0.1,5", "out-lr=0.1,epochs=5.tsv"),
+    ("epochs=20", "out-lr=0.1,epochs=20.tsv"), ("20", "out-lr=0.1,epochs=20.tsv"),
+    ("lr=0.2", "out-lr=0.2,epochs=5.tsv"), ("5", "out-5.tsv"),  # a file's name before a parameter
+    ("out-5.tsv.gz", "out-5.tsv"), ("dev-0/out-5.tsv.gz", "out-5.tsv"),
 ])  # fmt: skip
 def test_what_the_baseline_may_be_called(baseline, name, challenge):
     evaluations = several(challenge)
@@ -262,10 +258,8 @@ def test_outputs_that_are_the_same(challenge):
     assert result.notes == (r"out-a.tsv, out-b\x1b.tsv and out-c.tsv have the same loss on every line",)
 
 
-FEW = (
-    "{} lines are few: if rare lines have far greater losses, an interval contains the true score in about 90 % of cases, "
-    "not 95 %"
-)
+FEW = "{} lines are few: if rare lines have far greater losses, an interval contains the true score "
+FEW += "in about 90 % of cases, not 95 %"
 MEANS_LITTLE = "a test on {} is not reliable"
 
 
@@ -331,10 +325,8 @@ def test_an_unknown_baseline(baseline, message, challenge):
 def test_different_metrics_or_answers_are_not_compared(challenge):
     pair = evaluations(challenge, "one") + evaluations(challenge, "good", metric="LogLossHashed")
     folder = challenge / "dev-0"
-    with refused(
-        f"`{folder}/out-model=one.tsv` and `{folder}/out-model=good.tsv` were scored with different metrics: "
-        "PerplexityHashed and LogLossHashed"
-    ):
+    message = f"`{folder}/out-model=one.tsv` and `{folder}/out-model=good.tsv` were scored with different metrics: "
+    with refused(message + "PerplexityHashed and LogLossHashed"):
         compare(pair)
     pair = [
         score([":1"] * 2, [*answers], metric="LogLossHashed", name=name)

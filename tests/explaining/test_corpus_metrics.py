@@ -11,15 +11,9 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 from scorers import score, statistics_of
 
+from geval_py.explaining import statistics
 from geval_py.explaining.significance import Interval
-from geval_py.explaining.statistics import (
-    CorpusSample,
-    Estimator,
-    bootstrap_weights,
-    line_shares,
-    pair_tests,
-    sample_of,
-)
+from geval_py.explaining.statistics import CorpusSample, Estimator, bootstrap_weights, pair_tests, sample_of
 from geval_py.scoring.evaluate import find_metric
 
 CORPUS_METRICS = ["Macro-F1", "NMI", "Pearson", "Spearman", "Improvement@0.5", "SegmentAccuracy", "BIO-Weighted-F1"]
@@ -92,7 +86,7 @@ def test_a_line_has_no_correlation_and_ties():
     metric = find_metric("Spearman")
     sample = sample_of(metric, of_both("Spearman"))
     assert np.isnan(sample.line_scores()).all()
-    assert line_shares(sample, 0) == [(0.0, 0.0, 1.0)] * 2
+    assert statistics.line_shares(sample, 0) == [(0.0, 0.0, 1.0)] * 2
 
 
 def test_documents_are_drawn_whole():
@@ -101,11 +95,9 @@ def test_documents_are_drawn_whole():
     labels = np.repeat(np.arange(8), [3, 9, 1, 5, 7, 2, 6, 4])
     losses = rng.exponential(2, (2, len(labels))) + rng.normal(0, 0.5, (2, 8))[:, labels] ** 2
     sample = CorpusSample(
-        metric=find_metric("Spearman"),
-        statistics=np.zeros((1, len(labels), 2)),
-        documents=labels,
+        metric=find_metric("Spearman"), statistics=np.zeros((1, len(labels), 2)), documents=labels,
         score_of=lambda places: losses.ravel()[places].mean(),
-    )
+    )  # fmt: skip
     (weights,) = bootstrap_weights(8, 300, 2)
     drawn = [np.subtract(*(np.average(losses[::-1], axis=1, weights=row[labels]))) for row in weights]
     change = pair_tests(Estimator(sample, samples=300, seed=2), [(1, 0)])[1, 0].change

@@ -8,16 +8,10 @@ from raising import refused
 from scipy.stats import t
 from scorers import hashed_losses
 
-from geval_py import MalformedLineError, evaluate, score, score_file
+from geval_py import MalformedLineError, evaluate, score
 from geval_py.explaining.luck import luck
 
 GAZETTE = "challenges/gazette"
-
-
-def evaluated(folder, outputs, expected, metrics="LogLossHashed", name="out.tsv"):
-    for file, lines in ((name, outputs), ("expected.tsv", expected)):
-        (folder / file).write_text("".join(f"{line}\n" for line in lines))
-    return score_file(folder / name, folder / "expected.tsv", metric=metrics)
 
 
 def test_other_seeds_are_line_numbers_further_down():
@@ -65,11 +59,10 @@ def test_seeds_out_of_range(seeds):
         luck(evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv"), seeds=seeds)
 
 
-def test_lines_of_buckets_are_refused(tmp_path):
-    with refused(
-        "Line 2: Unexpected data [a line of buckets holds for one seed of the hash]\n"
-        f"  `{tmp_path}/out.tsv`, line 2, column 1: luck is measured on lines of words with probabilities\n"
-        "    0 0\n    ^",
-        MalformedLineError,
-    ):
-        luck(evaluated(tmp_path, ["a:1", "0 0"], ["a", "a"], "LogLossHashed1"))
+def test_lines_of_buckets_are_refused():
+    message = "Line 2: Unexpected data [a line of buckets holds for one seed of the hash]\n"
+    message += (
+        "  `predictions`, line 2, column 1: luck is measured on lines of words with probabilities\n    0 0\n    ^"
+    )
+    with refused(message, MalformedLineError):
+        luck(score(["a:1", "0 0"], ["a", "a"], metric="LogLossHashed1"))

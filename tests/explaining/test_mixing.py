@@ -154,19 +154,10 @@ ANSWERS = st.sampled_from(["the", "of", "cat", "dog", "ka:lo", "ą", "unlisted"]
 @pytest.mark.filterwarnings(
     "ignore:.*lines is infinite", "ignore:.*no guess at all would be better", "ignore:.*a little worse"
 )
-@settings(
-    deadline=None,
-    max_examples=examples(60, most=8),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-@given(
-    st.integers(1, 3).flatmap(
-        lambda count: st.lists(
-            st.tuples(ANSWERS, *[LINES] * (count - 1), st.one_of(LINES, LINES, VECTORS)), min_size=2, max_size=20
-        )
-    ),
-    st.booleans(),
-)
+@settings(deadline=None, max_examples=examples(60, most=8), suppress_health_check=[*HealthCheck])
+@given(st.integers(1, 3).flatmap(lambda count: st.lists(
+    st.tuples(ANSWERS, *[LINES] * (count - 1), st.one_of(LINES, LINES, VECTORS)), min_size=2, max_size=20,
+)), st.booleans())  # fmt: skip
 @example([("cat", "the:1"), ("of", "of:1")], True)
 @example([("of", "the:0"), ("the", "the:1 of:0.5")], False)
 @example([("cat", "the:0.5 of:0.5")] * 30, False)
@@ -308,10 +299,8 @@ def test_nothing_to_mix():
 @pytest.mark.parametrize("metric", ["Accuracy", "PerplexityHashed:l", "Perplexity", "LogLossHashed:f<exp:the>"])
 def test_only_hashed_metrics(metric):
     evaluation = evaluate(GAZETTE, "dev-0", output="unigram", metric=metric)
-    with refused(
-        f"mixing needs a hashed metric without flags that choose or change lines, such as PerplexityHashed, "
-        f"not {metric}"
-    ):
+    message = "mixing needs a hashed metric without flags that choose or change lines, such as PerplexityHashed, "
+    with refused(message + f"not {metric}"):
         improve(evaluation)
 
 

@@ -110,11 +110,9 @@ def test_equal_systems():
 
 
 @PROPERTY
-@given(
-    st.integers(1, 9).flatmap(
-        lambda n: st.tuples(st.just(n), st.sets(st.sampled_from(list(combinations(range(n), 2)) or [(0, 0)])))
-    )
-)
+@given(st.integers(1, 9).flatmap(
+    lambda n: st.tuples(st.just(n), st.sets(st.sampled_from(list(combinations(range(n), 2)) or [(0, 0)])))
+))  # fmt: skip
 def test_groups_share_a_letter_unless_distinct(case):
     """Two systems share a group if and only if they are not distinct; no group can grow; every system is in one."""
     count, distinct = case

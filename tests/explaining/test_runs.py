@@ -136,10 +136,8 @@ def test_a_corpus_has_no_runs(challenge):
         score(list(lines), ["1", "2", "3"], metric="Pearson", name=name)
         for name, lines in (("out-seed=1.tsv", "123"), ("out-seed=2.tsv", "132"), ("out-model=a.tsv", "321"))
     ]
-    with refused(
-        "training runs do not work with Pearson, which is not computed from contributions of single lines\n"
-        "  use a mean loss, Accuracy, F1 or BLEU"
-    ):
+    message = "training runs do not work with Pearson, which is not computed from contributions of single lines\n"
+    with refused(message + "  use a mean loss, Accuracy, F1 or BLEU"):
         compare(systems, runs="seed")
 
 

@@ -29,10 +29,7 @@ KINDS = {
     "Pareto 2.5": (lambda rng, size: rng.pareto(2.5, size), 1 / 1.5),
     "normal": (lambda rng, size: rng.normal(0, 1, size), 0.0),
     # Of a fifth of the words an output knows nothing; the others have a probability by chance.
-    "words": (
-        lambda rng, size: np.where(rng.random(size) < 0.2, 7.0, rng.exponential(1.5, size)),
-        0.2 * 7 + 0.8 * 1.5,
-    ),
+    "words": (lambda rng, size: np.where(rng.random(size) < 0.2, 7.0, rng.exponential(1.5, size)), 1.4 + 1.2),
 }
 
 

@@ -95,10 +95,8 @@ def test_another_number_of_inputs_than_answers(challenge, inputs, answers, how, 
     found = []
     with pytest.raises(LineCountError) as caught:
         found.extend(Challenge.open(challenge)["dev-0"].items())
-    assert str(caught.value) == (
-        f"Too {how} lines in the input file: `{challenge}/dev-0/in.tsv` has {lines}, "
-        f"`{challenge}/dev-0/expected.tsv` has {wanted}"
-    )
+    message = f"Too {how} lines in the input file: `{challenge}/dev-0/in.tsv` has {lines}, "
+    assert str(caught.value) == message + f"`{challenge}/dev-0/expected.tsv` has {wanted}"
     assert len(found) == min(lines, wanted)
 
 

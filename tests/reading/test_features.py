@@ -123,10 +123,8 @@ def test_a_name_with_a_bracket():
     )
 
 
-KINDS_OF_FEATURE = (
-    "\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"
-    "\n  geval … -w | head shows the names of features"
-)
+KINDS_OF_FEATURE = "\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"
+KINDS_OF_FEATURE += "\n  geval … -w | head shows the names of features"
 THE_COLUMNS = "the columns are FileId, Year, LeftContext"
 BROKEN = {
     "": f"Unknown feature `'{KINDS_OF_FEATURE}", "expected:the": f"Unknown feature `expected:the'{KINDS_OF_FEATURE}",
@@ -230,15 +228,11 @@ def test_a_guess_looks_at_so_many_words():
     assert parse_filter(["exp:zebra"], Fields()).nothing_found(items()) == "No item has the feature `exp:zebra'"
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "is_size"),
-    [
-        ("=12.0", "12", True), ("=12.0", " 1.2e1 ", True), ("=12.0", "12a", False), ("=12.0", "a12", False),
-        ("=12.0", "13", False), ("=12.0", "", False), ("=#3", "12a", True),
-        ("=#3", "123", False),  # a number has no length
-        ("=#3", "水水水", True), ("=#3", "ab", False), ("=#0", "", True), ("12.0", "12", False), ("=12a", "12", False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "text", "is_size"), [
+    ("=12.0", "12", True), ("=12.0", " 1.2e1 ", True), ("=12.0", "12a", False), ("=12.0", "a12", False),
+    ("=12.0", "13", False), ("=12.0", "", False), ("=#3", "12a", True), ("=#3", "123", False),  # a number has no length
+    ("=#3", "水水水", True), ("=#3", "ab", False), ("=#0", "", True), ("12.0", "12", False), ("=12a", "12", False),
+])  # fmt: skip
 def test_the_number_or_the_length_of_a_text(name, text, is_size):
     feature = parse_feature(f"exp:{name}", Fields())
     assert feature.is_in(ScoredItem("", text, ""), FeatureKinds(numerical=True)) == is_size

@@ -119,14 +119,9 @@ OPENED = {  # command lines, and the files of the test set that they open
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "names"),
-    [
-        pytest.param(words, names, marks=pytest.mark.long if n % 3 else ())
-        for n, (words, names) in enumerate(OPENED.items())
-    ],
-    ids=OPENED,
-)
+@pytest.mark.parametrize(("words", "names"), [
+    pytest.param(*of, marks=pytest.mark.long if n % 3 else ()) for n, of in enumerate(OPENED.items())
+], ids=OPENED)  # fmt: skip
 def test_each_file_is_opened_once(words, names, tmp_path):
     folder = shutil.copytree(GAZETTE, tmp_path / "gazette")
     command = [sys.executable, "-I", "-c", COUNT, *words.split()]

@@ -6,7 +6,6 @@ import io
 import lzma
 import pickle
 import sqlite3
-import sys
 import tarfile
 import zipfile
 from contextlib import closing
@@ -16,13 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from geval_py.reading.compression import foreign_content
+from geval_py.reading.compression import foreign_content, zstd_module
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
+zstd = zstd_module()
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
 KEY = b"SHA256E-s12345--4d7a2146.tsv"
 # The layout of the safetensors format: the length of the header in eight bytes, the header, the numbers.

@@ -22,18 +22,14 @@ from profiles import examples
 from geval_py.errors import CorruptFileError, TooLargeError, UnreadableFileError
 from geval_py.reading import files
 from geval_py.reading import lines as line_reading
-from geval_py.reading.compression import compression_of, foreign_content
+from geval_py.reading.compression import compression_of, foreign_content, zstd_module
 from geval_py.reading.files import File, absolute, is_address, join
 from geval_py.reading.lines import LineReader, decode_lines, read_lines, sha256_of
 from geval_py.text import visible
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 PROPERTY = settings(deadline=None, derandomize=True)
 
+zstd = zstd_module()
 BOM = "\ufeff".encode()
 DIGITS = random.Random(1611)
 LINES = [f"żółw{n}:{DIGITS.random()} 水:{DIGITS.random()} :0.5" for n in range(300)]
@@ -198,14 +194,10 @@ FOLLOWING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("kind", "following"),
-    [
-        pytest.param(kind, following, id=f"{kind}, {name}")
-        for name, (kinds, following) in FOLLOWING.items()
-        for kind in kinds
-    ],
-)
+@pytest.mark.parametrize(("kind", "following"), [
+    pytest.param(kind, following, id=f"{kind}, {name}")
+    for name, (kinds, following) in FOLLOWING.items() for kind in kinds
+])  # fmt: skip
 def test_a_file_with_something_after_its_end_mark_is_corrupt(kind, following, stored):
     path = stored(COMPRESS[kind](TEXT) + following)
     assert str(refused(path)) == f"Corrupt {kind} file `{path}`: something else follows its end mark{WRITE_IT_AGAIN}"
@@ -264,9 +256,7 @@ def test_standard_input(data, standard_input):
     assert not stream.closed
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"a:1\n", TEXT, bz2.compress(TEXT)], ids=["at once", "soon", "later", "inside bzip2"]
-)
+@pytest.mark.parametrize("data", [b"", b"a:1\n", TEXT, bz2.compress(TEXT)], ids=["at once", "soon", "later", "bzip2"])
 @pytest.mark.parametrize(("error", "reason"), [
     (OSError(errno.EIO, "Input/output error"), "Input/output error"), (TimeoutError("timed out"), "timed out"),
 ], ids=["with a number", "without"])  # fmt: skip

@@ -127,9 +127,8 @@ def test_a_broken_command_line(words, message):
 
 def test_what_is_refused_is_safe_to_show():
     formats = "'text', 'json', 'csv', 'markdown', 'latex', 'html'"
-    assert refused("--format", "xml") == (
-        f"argument --format: invalid choice: 'xml' (choose from {formats}){SEE_HELP}"
-    )
+    message = f"argument --format: invalid choice: 'xml' (choose from {formats}){SEE_HELP}"
+    assert refused("--format", "xml") == message
     assert refused("--\x1b[31m") == "Invalid option `--\\x1b[31m'\n  geval --help shows the options"
     assert "\x1b" not in refused("-p", "\x1b")
 

@@ -189,10 +189,8 @@ def test_a_comparison_without_a_finite_line():
 
 
 def test_a_chart_that_is_not_there(bigram):
-    with refused(
-        "there is no chart 'FileId' of perplexity\n"
-        "  charts: spread, costs, length, frequency, culprits, Year, LeftContext, RightContext"
-    ):
+    message = "there is no chart 'FileId' of perplexity\n"
+    with refused(message + "  charts: spread, costs, length, frequency, culprits, Year, LeftContext, RightContext"):
         bigram.chart("FileId")
     for metric in ("PerplexityHashed", "Accuracy"):  # without a train, and without losses of words
         with pytest.raises(UsageError, match=r"^there is no chart 'frequency' of "):

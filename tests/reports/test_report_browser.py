@@ -4,6 +4,7 @@ import pytest
 from axe import axe_findings, check_policy, sorted_headers, tab_to
 
 SCREENS = {"wide": 1280, "narrow": 390}
+WIDE, NARROW = ("wide", "light"), ("narrow", "dark")
 # Tests drive the browser: all of ours that runs is what makes the page
 pytestmark = [pytest.mark.no_cover, pytest.mark.slow]
 
@@ -21,9 +22,7 @@ def open_report(open_address, place):
     return lambda *, at=place, **more: open_address(at.as_uri(), **more)
 
 
-@pytest.mark.parametrize(
-    ("screen", "scheme"), [pytest.param("wide", "light", marks=pytest.mark.long), ("narrow", "dark")]
-)
+@pytest.mark.parametrize(("screen", "scheme"), [pytest.param(*WIDE, marks=pytest.mark.long), NARROW])
 def test_it_is_quiet_alone_and_fits(open_report, place, screen, scheme):
     page = open_report(width=SCREENS[screen], scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= SCREENS[screen]
@@ -31,15 +30,13 @@ def test_it_is_quiet_alone_and_fits(open_report, place, screen, scheme):
     assert set(page.asked) <= {place.as_uri(), "data:,"}
 
 
-@pytest.mark.parametrize(
-    ("screen", "scheme"), [("wide", "light"), pytest.param("narrow", "dark", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize(("screen", "scheme"), [WIDE, pytest.param(*NARROW, marks=pytest.mark.long)])
 def test_axe_finds_nothing(open_report, screen, scheme):
     assert findings(open_report(width=SCREENS[screen], scheme=scheme, bypass_csp=True)) == []
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("screen", "scheme"), [("wide", "light"), ("narrow", "dark")])
+@pytest.mark.parametrize(("screen", "scheme"), [WIDE, NARROW])
 def test_a_report_on_translations(open_report, page_of, screen, scheme, tmp_path):
     place = tmp_path / "report.html"
     place.write_text(page_of("BLEU", "middling", "good", "bad"), encoding="utf-8")

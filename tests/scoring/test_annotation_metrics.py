@@ -177,12 +177,12 @@ def test_many_items_that_hardly_overlap_are_scored(count):
     assert score("Soft-F1", [f"a:{spans}"], [f"a:{spans}"]) == 1
 
 
+NAME = st.sampled_from(["Soft-F1", "FLC-F1", "SegmentAccuracy", "Soft2D-F1", "ClippEU", "Probabilistic-Soft2D-F1"])
+LINE = st.text(st.sampled_from("ab:/,-. 0159\t\u00a0e"), max_size=20)
+
+
 @PROPERTY
-@given(
-    st.sampled_from(["Soft-F1", "FLC-F1", "SegmentAccuracy", "Soft2D-F1", "ClippEU", "Probabilistic-Soft2D-F1"]),
-    st.text(st.sampled_from("ab:/,-. 0159\t\u00a0e"), max_size=20),
-    st.text(st.sampled_from("ab:/,-. 0159\t\u00a0e"), max_size=20),
-)
+@given(NAME, LINE, LINE)
 def test_any_line_is_scored_or_an_error_at_its_place(name, output, expected):
     try:
         value = score(name, [output], [expected])

@@ -42,9 +42,7 @@ def cluster():
         yield client
 
 
-@settings(
-    deadline=None, derandomize=True, max_examples=examples(20, most=10), suppress_health_check=[HealthCheck.too_slow]
-)
+@settings(deadline=None, derandomize=True, max_examples=examples(20, most=10), suppress_health_check=[*HealthCheck])
 @given(output=st.one_of(files, long_files), difference=differences, ranges=st.integers(1, 20))
 @example(output=b"", difference=0, ranges=1)
 @example(output=b"\n", difference=0, ranges=1)
@@ -126,11 +124,8 @@ def test_rejects_what_is_no_plain_file_of_lines(name, cluster, tmp_path):
 
 
 def test_rejects_metrics_that_select_lines(cluster):
-    message = (
-        "a cluster scores all lines, and sees no input: leave out metrics whose flags (f, p) select some, or that look "
-        "at the input (CharMatch)"
-    )
-    with refused(message):
+    message = "a cluster scores all lines, and sees no input: leave out metrics whose flags (f, p) select some, "
+    with refused(message + "or that look at the input (CharMatch)"):
         evaluate(GAZETTE, "dev-0", output="bigram", metric="LogLossHashed:f<exp:the>", cluster=cluster)
 
 
@@ -161,10 +156,8 @@ def test_rejects_a_worker_without_geval_py():
         def run(self, *_, **__):
             return {"tcp://10.0.0.2:1": ModuleNotFoundError("No module named 'geval_py'")}
 
-    message = (
-        "The cluster at `tcp://10.0.0.1:8786`: the worker tcp://10.0.0.2:1 has no geval-py "
-        f"(No module named 'geval_py'), this is {__version__}"
-    )
+    message = "The cluster at `tcp://10.0.0.1:8786`: the worker tcp://10.0.0.2:1 has no geval-py "
+    message += f"(No module named 'geval_py'), this is {__version__}"
     with refused(message, ClusterError):
         clusters.worker_threads(Client())
 

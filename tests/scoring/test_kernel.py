@@ -61,13 +61,9 @@ def sum_in_order(values):
 
 @settings(deadline=None)
 @given(
-    entries=st.lists(st.tuples(WORD, PROBABILITY), min_size=1, max_size=8).filter(
-        lambda entries: any(value > 0 for _, value in entries)
-    ),
-    expected=WORD,
-    bits=st.integers(1, 6),
-    line=st.integers(1, 1 << 40),
-)
+    entries=st.lists(st.tuples(WORD, PROBABILITY), min_size=1, max_size=8).filter(lambda of: any(p > 0 for _, p in of)),
+    expected=WORD, bits=st.integers(1, 6), line=st.integers(1, 1 << 40),
+)  # fmt: skip
 def test_probabilities_against_a_vector_of_buckets(entries, expected, bits, line, kernel):
     text = " ".join(f"{word}:{value!r}" for word, value in entries)
     seed = line % (1 << 32)

@@ -88,15 +88,11 @@ def test_ranks(output, answer, rank):
 
 @pytest.mark.parametrize(("output", "answer", "probability", "hit"), [
     ("a:0.4 b:0.1 :0.5", "a", 0.4 / (0.4 + 0.1 + 0.5), 0),  # c has the rest, alone
-    ("a:0.6 b:0.1 :0.3", "a", 0.6, 1),
-    ("a:0.6 b:0.1 :0.3", "c", 0.3, 0),
+    ("a:0.6 b:0.1 :0.3", "a", 0.6, 1), ("a:0.6 b:0.1 :0.3", "c", 0.3, 0),
     ("a:0.4 x:0.4 :0.2", "b", 0.1 / 0.6, 0),  # b and c share the rest
-    (":1", "a", 1 / 3, 0),
-    (":1", "c", 1 / 3, 1),  # of equal options, the greatest
-    ("a:1", "b", 0.0, 0),
-    ("x:1", "c", 0.0, 0),  # no option has mass
-    ("a:-1000 b:-1001 c:-1001", "a", 1 / (1 + 2 / math.e), 1),
-    ("a:0.5 a:0.5", "a", 1.0, 1),
+    (":1", "a", 1 / 3, 0), (":1", "c", 1 / 3, 1),  # of equal options, the greatest
+    ("a:1", "b", 0.0, 0), ("x:1", "c", 0.0, 0),  # no option has mass
+    ("a:-1000 b:-1001 c:-1001", "a", 1 / (1 + 2 / math.e), 1), ("a:0.5 a:0.5", "a", 1.0, 1),
 ])  # fmt: skip
 def test_choices_by_hand(output, answer, probability, hit):
     of = [output], [answer], ["text\ta b c a"]
@@ -134,14 +130,10 @@ def test_rank_correlations_by_hand(output, norm, row):
 
 
 @pytest.mark.parametrize(("output", "label", "want"), [
-    ("a:0.6 b:0.3 :0.1", "a", 0.16 + 0.09 + 0.01),
-    ("a:0.6 b:0.3 :0.1", "c", 0.36 + 0.09 + 0.81),
+    ("a:0.6 b:0.3 :0.1", "a", 0.16 + 0.09 + 0.01), ("a:0.6 b:0.3 :0.1", "c", 0.36 + 0.09 + 0.81),
     ("a:0.6 :0.4", "b", 0.36 + 0.64 + 0.04),  # b and c share the rest
-    (":1", "a", 4 / 9 + 2 / 9),
-    ("a:0.5 z:0.5", "z", 0.25 + 0.25),
+    (":1", "a", 4 / 9 + 2 / 9), ("a:0.5 z:0.5", "z", 0.25 + 0.25), ("b:1", "a", 2.0), ("a:0.5 a:0.5", " a", 0.0),
     ("a:0.6 :0.4", "z", 0.36 + 0.04 + 0.04 + 1),  # neither listed nor known
-    ("b:1", "a", 2.0),
-    ("a:0.5 a:0.5", " a", 0.0),
 ])  # fmt: skip
 def test_brier_scores_by_hand(output, label, want):
     ((found,),) = statistics_of("BrierScore", [output], [label], vocabulary="abc").columns
@@ -185,12 +177,9 @@ def test_another_line_that_cannot_be_read(name, expected, given_, role, column, 
 def test_a_fault_of_the_input_names_its_file_and_line(tmp_path):
     for name, text in {"in": "x\ta b\nx\ta\n", "expected": "a\na\n", "out": "a:1\na:1\n"}.items():
         (tmp_path / f"{name}.tsv").write_text(text)
-    with refused(
-        "Line 2: Unexpected data [no choice of options]\n"
-        f"  `{tmp_path}/in.tsv`, line 2, column 3: the last column has the options, at least 2, with spaces between "
-        "them\n    x\\ta\n       ^",
-        MalformedLineError,
-    ):
+    place = f"Line 2: Unexpected data [no choice of options]\n  `{tmp_path}/in.tsv`, line 2, column 3: "
+    hint = "the last column has the options, at least 2, with spaces between them\n    x\\ta\n       ^"
+    with refused(place + hint, MalformedLineError):
         geval_py.score_file(tmp_path / "out.tsv", tmp_path / "expected.tsv", metric="ChoiceAccuracy")
     with pytest.raises(MalformedLineError) as caught:
         geval_py.score([{"a": 1.0}] * 2, ["a", "a"], metric="ChoiceAccuracy", inputs=["x\ta b", "x\ta"])

@@ -22,8 +22,6 @@ ODD = {  # the files of a test set and of its challenge that are not as usual, a
     "worse than no guess": ({"out.tsv": b"b:0.999 :0.001\na:0.999 :0.001\n"},
         "`./dev-0/out.tsv`: LogLossHashed is 13.8392, and 6.93147 for `:1` on each line: no guess at all would be better\n"
         "  the lines may have another order than in.tsv, or words unlike the answers: see geval check"),
-    "cut off": ({"out.tsv": b"a:0.5 c:0.25 :0.25\nb:0.5 :0.5"},
-        "`./dev-0/out.tsv`: its last line has no line end, and fewer entries (2) than all others: the file may be cut off"),
     "a twin": ({"out.tsv.xz": lzma.compress(GOOD)},
         "`./dev-0/out.tsv` is read, and not `out.tsv.xz` beside it; `out.tsv.xz` is newer"),
     "rows in another order": ({"out.tsv": None, "out.csv": b"id,label,p\n2,a,0.5\n2,,0.5\n1,b,0.5\n1,,0.5\n"},
@@ -50,12 +48,8 @@ ODD = {  # the files of a test set and of its challenge that are not as usual, a
 
 def write(folder, files):
     (folder / "dev-0").mkdir()
-    for name, content in {
-        "../config.txt": b"--metric LogLossHashed\n",
-        "expected.tsv": b"a\nb\n",
-        "out.tsv": GOOD,
-        **files,
-    }.items():
+    usual = {"../config.txt": b"--metric LogLossHashed\n", "expected.tsv": b"a\nb\n", "out.tsv": GOOD}
+    for name, content in (usual | files).items():
         if content is not None:
             (folder / "dev-0" / name).write_bytes(content)
 

@@ -90,12 +90,7 @@ def slowly(output, word, bits, line):
 
 
 @settings(deadline=None, max_examples=examples(150))
-@given(
-    st.one_of(PROBABLE, ENTRIES.filter(lambda line: well_formed(line, 4))),
-    WORD,
-    st.integers(1, 6),
-    st.integers(1, 2**40),
-)
+@given(PROBABLE | ENTRIES.filter(lambda line: well_formed(line, 4)), WORD, st.integers(1, 6), st.integers(1, 2**40))
 @example("a:0.5 b:0.25 :0.25", "b", 3, 1)
 @example("a:0.2 b:0.2 a:0.2", "a", 1, 5)
 @example("a:0.4 b:0.4 :0.2", "b", 10, 1)

@@ -9,12 +9,8 @@ from geval_py.scoring.kernel import native, rewriting
 from geval_py.scoring.kernel.rewriting import Mixing
 
 WORD = st.sampled_from(["", "", "a", "b", "ą", "ka:lo", "antidisestablishment", "\x00", "c\r", "the"])
-NUMBER = st.one_of(
-    st.floats(0, 1).map(repr),
-    st.floats(-30, 2).map("{:.4f}".format),
-    st.sampled_from(["0", "1", "1e-300", "0.1", "x"]),
-)
 PROBABILITY = st.floats(0, 1).map(repr)
+NUMBER = PROBABILITY | st.floats(-30, 2).map("{:.4f}".format) | st.sampled_from(["0", "1", "1e-300", "0.1", "x"])
 LINE = st.one_of(
     *(
         st.lists(st.tuples(WORD, n).map(":".join), min_size=1, max_size=6).map(" ".join)
@@ -33,15 +29,10 @@ def mixings(outputs):
         .map(lambda weights: tuple(weight / sum(weights) for weight in weights))
     )
     edges = st.sampled_from([(), (0.3,), (0.1, 0.5)])
-    return edges.flatmap(
-        lambda ends: st.builds(
-            Mixing,
-            weights=st.tuples(*[row] * (len(ends) + 1)),
-            edges=st.just(ends),
-            frequent=SHARES,
-            bits=st.sampled_from([2, 10]),
-        )
-    )
+    return edges.flatmap(lambda ends: st.builds(
+        Mixing, weights=st.tuples(*[row] * (len(ends) + 1)), edges=st.just(ends), frequent=SHARES,
+        bits=st.sampled_from([2, 10]),
+    ))  # fmt: skip
 
 
 def rewritten(backend, blocks, recipe):
@@ -60,17 +51,10 @@ def test_both_backends_write_the_same(lines, of_first, of_both):
 
 
 @settings(deadline=None, max_examples=examples(300))
-@given(
-    st.lists(
-        st.one_of(
-            st.floats(0, 1),
-            st.floats(0, 1).map(lambda x: float(f"{x:.6g}")),
-            st.integers(1, 999999).map(lambda n: (n + 0.5) / 2**20),
-        ),
-        min_size=1,
-        max_size=30,
-    )
-)
+@given(st.lists(st.one_of(
+    st.floats(0, 1), st.floats(0, 1).map(lambda x: float(f"{x:.6g}")),
+    st.integers(1, 999999).map(lambda n: (n + 0.5) / 2**20),
+), min_size=1, max_size=30))  # fmt: skip
 def test_masses_of_all_sizes_are_written_the_same(masses):
     total = sum(masses) or 1.0
     block = " ".join(f"w{n}:{mass / total**0.5!r}" for n, mass in enumerate(masses)).encode() + b"\n"

@@ -90,10 +90,8 @@ def test_other_numbers_make_no_name(name):
 def test_a_library_that_is_not_there(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
     column_of(find_metric("Lower/Accuracy"), frozenset())
-    with refused(
-        "this metric needs rapidfuzz.distance, of the extra text: pip install 'rapidfuzz>=3.6' 'sacrebleu<3,>=2.4' "
-        "'scipy>=1.11'"
-    ):
+    needed = "'rapidfuzz>=3.6' 'sacrebleu<3,>=2.4' 'scipy>=1.11'"
+    with refused(f"this metric needs rapidfuzz.distance, of the extra text: pip install {needed}"):
         column_of(find_metric(name), frozenset())
 
 

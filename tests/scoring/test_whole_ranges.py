@@ -42,10 +42,9 @@ shorts = {
     "size": st.one_of(st.integers(1, 12), st.integers(13, 400)), "threads": st.integers(2, 4),
 }  # fmt: skip
 longs = shorts | {
-    "output": long_files,
-    "first": st.one_of(st.integers(1, 30), st.integers(31, 9000)),
+    "output": long_files, "first": st.one_of(st.integers(1, 30), st.integers(31, 9000)),
     "size": st.one_of(st.integers(100, 1000), st.integers(1001, 60_000)),  # a line has up to 20,000 bytes
-}
+}  # fmt: skip
 
 
 @settings(PROPERTY, max_examples=examples(400))

@@ -4,7 +4,6 @@ import bz2
 import gzip
 import lzma
 import math
-import sys
 from decimal import Decimal
 from fractions import Fraction
 
@@ -16,16 +15,13 @@ from hypothesis import strategies as st
 from raising import refused
 
 from geval_py.errors import UsageError
+from geval_py.reading.compression import zstd_module
 from geval_py.reading.outputs import read_output
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring.writing import format_line, write_output
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 PROPERTY = settings(deadline=None, derandomize=True)
+zstd = zstd_module()
 
 WRITTEN = {
     "words and the rest": (({"the": 0.5, "a": 0.25},), "the:0.5 a:0.25 :0.25"),
