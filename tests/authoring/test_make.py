@@ -321,10 +321,8 @@ def test_copies_are_left_out(seed, tmp_path):
     kept, copies = make_challenge(reprinted(), recipe._replace(drop_copies=True), out, answers)
     assert sum(map(len, kept.values())) + copies == sum(map(len, parts.values()))
     assert all(gap in parts[name] for name, gaps in kept.items() for gap in gaps)
-    codes = [
-        {problem.rule.code for problem in find_leaks(out + end, answers=place).problems}
-        for end, place in (("0", answers + "0"), ("", answers), ("", None))
-    ]
+    places = (("0", answers + "0"), ("", answers), ("", None))
+    codes = [{one.rule.code for one in find_leaks(out + end, answers=place).problems} for end, place in places]
     assert codes[0] & make.COPY_RULES
     assert codes[1] == codes[2] == set()
     assert f"{copies} gaps are left out, as they copy others." in (tmp_path / "c/README.md").read_text()

@@ -169,6 +169,8 @@ def test_luck_shows_the_others(challenge, geval):
     status, out, err = geval("luck", "-t", "dev-0", "-m", "PerplexityHashed", "--seeds", "2")
     assert (status, [row.split()[0] for row in out.split("\n\n")[0].splitlines()[1:]]) == (1, ["n=1", "n=3"])
     assert err.startswith(f"geval: {MESSAGE}\ngeval: {SHORT}\n")
+    for command in ("luck -t dev-0 --seeds 1001", "calibration -t dev-0 -o n=1 -a Accuracy"):
+        assert geval(*command.split())[:2] == (2, "")
 
 
 @pytest.mark.parametrize(("outputs", "number"), [(["1", "2"], "1 of 2"), (["2", "4"], "none of 2")])

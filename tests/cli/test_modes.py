@@ -136,6 +136,11 @@ def test_the_order_of_differences(flags, differences, challenge, rows):
     assert [row[0] for row in rows("-d", "other", *flags)] == differences
 
 
+def test_a_filter_by_no_column(challenge, geval):
+    message = "  did you mean in<Year>? the columns are Year, Text\n"
+    assert geval("-l", "--filter", "in<Yaer>:1902")[2].endswith(message)
+
+
 def test_no_difference(challenge, geval):
     note = "geval: note: no line differs in both its output and its score\n"
     assert geval("-d", "out.tsv") == (0, "", infinite("out.tsv") + note)

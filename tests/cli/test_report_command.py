@@ -24,10 +24,8 @@ def test_a_page_and_the_charts(geval, tmp_path):
     assert "losses.svg" not in names
     assert {"quality.svg", "spread.svg", "costs.svg", "words.svg", "help.svg"} <= set(names)
     assert "comparison.svg" not in names  # there is one output
-    assert out.splitlines() == [
-        f"wrote `{html}`: out-model=bigram.tsv, dev-0",
-        *(f"wrote `{svg / name}`" for name in order_of(out)),
-    ]
+    drawn = [f"wrote `{svg / name}`" for name in order_of(out)]
+    assert out.splitlines() == [f"wrote `{html}`: out-model=bigram.tsv, dev-0", *drawn]
     assert sorted(order_of(out)) == names
     assert all("var(--" not in path.read_text(encoding="utf-8") for path in svg.iterdir())
     text = html.read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from raising import refused
 from resampled import bootstrap_scores, column, interval
 
 from geval_py import evaluate
@@ -46,6 +47,11 @@ def test_a_seed_of_0_is_a_seed():
     seeds = [tuple(bootstrap_scores(metric, losses, samples=20, seed=seed)) for seed in (0, 1, 12345)]
     assert len(set(seeds)) == 3
     assert tuple(bootstrap_scores(metric, losses, samples=20)) == seeds[2]
+
+
+def test_no_samples_are_refused():
+    with refused("the number of bootstrap samples is at least 1"):
+        interval(METRICS["LogLossHashed"], column([1.0]), samples=0)
 
 
 @pytest.fixture

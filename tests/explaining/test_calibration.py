@@ -37,7 +37,7 @@ def calibrated_lines(lines, seed=1, power=1.0):
 
 @pytest.mark.parametrize("lines", [300, 1500])
 def test_a_calibrated_output(lines):
-    result = calibrated(*calibrated_lines(lines, seed=3))
+    result = calibrated(*calibrated_lines(lines, seed=3), ["Accuracy", "PerplexityHashed"])
     assert [part.is_calibrated for part in (result.claim, result.words, result.guess, result.rest)] == [True] * 4
     inside = [row.is_calibrated for part in result.parts().values() for row in part.bins]
     assert sum(inside) >= 0.9 * len(inside)

@@ -419,10 +419,8 @@ def test_the_test_that_the_legend_names(metric, documents, test, challenge, comp
 def test_which_scores_are_the_best(challenge):
     """Each of equal ones, and no infinite one."""
     outs = ["out-model=good.tsv", "out-model=good.tsv", "out-model=one.tsv"]
-    assert (
-        compare([evaluate(challenge, "dev-0", output=out) for out in outs], samples=100).to_latex().count(r"\textbf")
-        == 2
-    )
+    comparison = compare([evaluate(challenge, "dev-0", output=out) for out in outs], samples=100)
+    assert comparison.to_latex().count(r"\textbf") == 2
     for name in ("one", "two"):
         write(challenge, f"out-model={name}.tsv", ["zebra:1"] * LINES)
     assert r"\textbf" not in compare(evaluations(challenge, "one", "two"), samples=100).to_latex()

@@ -7,6 +7,7 @@ import pytest
 from raising import refused
 
 from geval_py import compare, evaluate, score
+from geval_py.errors import MissingFileError
 from geval_py.explaining.documents import documents_in
 
 TRIALS = 1000
@@ -168,7 +169,11 @@ def test_what_is_no_column(column, message):
         documents_by(column)
 
 
-def test_lists_have_to_have_inputs():
-    """Of files, test_clusters.py has the message."""
+def test_there_has_to_be_an_input(challenge, tmp_path):
+    challenge({"FileId": range(4)}, one=np.ones(4))
+    (tmp_path / "dev-0/in.tsv").unlink()
+    message = f"No file with the input: `{tmp_path}/dev-0/in.tsv`\n  documents are given by a column of the input: "
+    with refused(message + "put the file there, or name no documents", MissingFileError):
+        documents_in(evaluate(tmp_path, "dev-0"), "FileId")
     with refused("documents are given by a column of the input, and there is none: score(…, inputs=…)"):
         documents_by("FileId", rows=None)

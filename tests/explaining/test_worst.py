@@ -209,10 +209,8 @@ def test_q_counts_the_pairs_that_are_not_shown():
     scores = [n * n % 11 for n in range(12)]
     found = ranked(items, scores=scores, cartesian=True)
     singles = ranked(items, scores=scores)
-    on_both = [
-        sum(has_feature(a, item) and has_feature(b, item) for item in items)
-        for a, b in combinations(singles.names, 2)
-    ]
+    both = combinations(singles.names, 2)
+    on_both = [sum(has_feature(a, item) and has_feature(b, item) for item in items) for a, b in both]
     pairs = sum(0 < count < len(items) for count in on_both)
     assert len(found) < len(singles) + pairs
     p_values = [1.0] * (len(singles) + pairs - len(found))

@@ -219,10 +219,8 @@ def test_many_row_groups_have_one_limit(here, capsys, monkeypatch):
     assert score() == 0
     output = output_at("out.parquet").path
     problem = unreadable_output(output, max_bytes=6000)
-    assert (problem.rule.code, problem.summary) == (
-        "E105",
-        "the output cannot be read: it unpacks to more than 6000 bytes",
-    )
+    summary = "the output cannot be read: it unpacks to more than 6000 bytes"
+    assert (problem.rule.code, problem.summary) == ("E105", summary)
     assert unreadable_output(output, max_bytes=20_000) is None
     capsys.readouterr()
     monkeypatch.setattr(parquet, "DEFAULT_MAX_BYTES", 6000)

@@ -109,10 +109,8 @@ def test_a_mark_lies_at_its_value():
     assert middle == pytest.approx((left + right) / 2, abs=0.1)
     (tick,) = re.findall(r'<text x="([\d.]+)"[^>]*>100</text>', chart.svg)
     assert float(tick) == middle
-    assert (
-        re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"[^>]* stroke-opacity', chart.svg)
-        == [(f"{left:g}", f"{right:g}")] * 3
-    )
+    spans = re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"[^>]* stroke-opacity', chart.svg)
+    assert spans == [(f"{left:g}", f"{right:g}")] * 3
 
 
 def test_all_stays_inside_of_a_chart():
@@ -212,9 +210,7 @@ def test_the_ending_decides_what_a_chart_is_saved_as(bigram, tmp_path, monkeypat
             chart.save(name)
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     for name in ("d.png", "d.pdf"):
-        with refused(
-            f"charts are saved as PNG and PDF by vl-convert, of the extra charts: {installs('charts')}",
-            MissingPackageError,
-        ):
+        message = f"charts are saved as PNG and PDF by vl-convert, of the extra charts: {installs('charts')}"
+        with refused(message, MissingPackageError):
             chart.save(name)
     assert {path.name for path in tmp_path.iterdir()} == {*MAGIC}

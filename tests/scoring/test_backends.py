@@ -239,10 +239,8 @@ def install_without_kernel(folder):
 
 def test_an_installation_without_a_compiler(tmp_path):
     command = install_without_kernel(tmp_path)
-    assert (
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        == "geval-py 0.1.0 (python backend)\n"
-    )
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout == "geval-py 0.1.0 (python backend)\n"
 
 
 def test_a_native_kernel_that_cannot_be_loaded(tmp_path):

@@ -289,6 +289,7 @@ WRONG = {
     "threads and duplicates": (lambda: Metric("LogLoss", threads=2, duplicates="sum"), "LogLoss has no use for duplicates=… or threads=…"),
     "an unknown tokenizer": (lambda: Metric("BLEU", tokenizer="14a"), "Unknown tokenizer: 14a\n  did you mean v14? there are minimalistic, character-by-character, 13a, v14"),
     "losses of a correlation": (lambda: Metric("Pearson").losses([1.0], [2.0]), "Pearson is not made from losses, but from expected, output"),
+    "a word that is a line end": (lambda: update(["a:1"], ["a\n"]), "references[0] contains a line end; give one line an item"),
     "bytes": (lambda: update([b"a:1"], ["a"]), "predictions[0]: a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability), not from b'a:1'"),
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ from profiles import examples
 from scorers import hashed_losses
 
 from geval_py import MalformedLineError, evaluate
-from geval_py.errors import SchemeError
+from geval_py.errors import LineCountError, SchemeError
 from geval_py.scoring.kernel import backends as kernel
 from geval_py.scoring.selection import line_confidence
 
@@ -246,6 +246,14 @@ def test_the_input_is_needed_only_for_a_filter_on_it(challenge, geval):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("lines", "few"), [(5, "few"), (7, "many")])
+def test_an_input_of_another_length(lines, few, challenge, backend):
+    write(challenge / "test-A", "in.tsv", ["f\t1601"] * lines)
+    message = f"^Too {few} lines in the input file: `{challenge}/test-A/in.tsv` has {lines}, .* has 6$"
+    with pytest.raises(LineCountError, match=message):
+        evaluate(challenge, metric="LogLossHashed:f<in[Year]:1601>")
+
+
 def test_a_line_that_lacks_the_column(challenge):
     write(challenge / "test-A", "in.tsv", ["f\t1601", "f", "", "f\t1601", "f", "f\t"])
     assert list(evaluate(challenge, metric="LogLossHashed:f<in[Year]:1601>").line_numbers) == [1, 4]
@@ -296,11 +304,8 @@ def test_the_signature_names_the_input_that_was_read(challenge):
 
 
 def test_the_signature_says_that_lines_were_selected_as_they_are(challenge, geval):
-    for words, is_said in (
-        (["-l", "-a", "LogLossHashed:lf<exp:the>"], True),
-        (["-a", "LogLossHashed:lf<exp:the>"], False),
-    ):
-        document = json.loads(geval("--format", "json", *words)[1])
+    for words, is_said in ((["-l"], True), ([], False)):
+        document = json.loads(geval("--format", "json", "-a", "LogLossHashed:lf<exp:the>", *words)[1])
         assert ("|filters:raw" in document["outputs"][0]["signature"]) == is_said
 
 

@@ -59,10 +59,7 @@ def test_wrapped_names_stay_distinct(names, width):
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS, TEXTS), max_size=5), WIDTHS)
 def test_contexts_and_texts_fit(rows, width):
     """A context beside its row or below it; both sides of the gap are as near to it as they can be."""
-    columns = [
-        Column("line", alignment="right"),
-        *(Column(name, write=str) for name in ("context", "expected", "guess")),
-    ]
+    columns = [Column("line", alignment="right"), *(Column(of, write=str) for of in ("context", "expected", "guess"))]
     cells = [[n, left + GAP_MARK + right, one, other] for n, (left, right, one, other) in enumerate(rows)]
     lines = "".join(Table(columns, cells).terminal(width)).splitlines()
     assert max(map(display_width, lines)) <= width
