@@ -18,8 +18,6 @@ from geval_py.scoring.evaluate import column_of, find_metric
 from geval_py.scoring.metrics.registry import METRICS
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))
-
-
 NEAR_METRICS = {name: metric for name, metric in METRICS.items() if metric.has_entries}
 each = pytest.mark.parametrize("metric", NEAR_METRICS.values(), ids=NEAR_METRICS)
 
