@@ -21,6 +21,7 @@ load_profile(NORMAL)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 pytest_plugins = ["processor_time"]
+pytest.register_assert_rewrite("raising")  # so that a failure shows both messages
 KERNELS = {"python": reference, "native": native}
 
 

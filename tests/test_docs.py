@@ -22,6 +22,7 @@ from geval_py.board import settings
 from geval_py.cli import main
 from geval_py.cli.commands import COMMANDS
 from geval_py.errors import GevalError
+from geval_py.reading.outputs import BASELINES
 from geval_py.scoring.metrics.registry import METRICS
 from geval_py.version import REPOSITORY
 
@@ -159,6 +160,7 @@ NAMES = dict.fromkeys(
         *PARSERS,
         *(option.name for of_command in options().values() for option in of_command if option.names),
         *METRICS,
+        *BASELINES,
         *(name for name in geval_py.__all__ if not name.endswith("Error")),
     ]
 )

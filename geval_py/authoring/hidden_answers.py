@@ -55,7 +55,7 @@ class HiddenAnswers:
             return ""
         _, found = self._runs.find(Items.of_text(words).runs(self._n)[0])
         share = len(np.unique(found)) / len(self._runs.values)
-        return f"it has {share:.0%} of the answers of {self.name}, in order" if share > least else ""
+        return f"it has {100 * share:.0f} % of the answers of {self.name}, in order" if share > least else ""
 
 
 def are_many(count: int, size: int, share: float) -> bool:
@@ -107,7 +107,7 @@ def search_public(
         if are_many(len(matches), answers.size, MANY_IN_TEXTS):
             (source, _), *others = Counter(source for *_, source in matches.values()).most_common()
             more = f" and {counted(len(others), 'other text')}" if others else ""
-            share = f"{len(matches) / answers.size:.0%} of the gaps of {answers.name}"
+            share = f"{100 * len(matches) / answers.size:.0f} % of the gaps of {answers.name}"
             yield "E401", searched[source], f"{share} can be read in this file{more}"
 
 

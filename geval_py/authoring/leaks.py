@@ -93,21 +93,21 @@ LEAK_RULES = (
     ),
     Rule(
         "E404", "readable-in-inputs", "answers can be read in other inputs",
-        f"The {NEIGHBOURS} words on each side of more than {MANY_READABLE:.0%} of the gaps, at least {FEW + 1}, "
-        "also occur in another input of this part, of dev or of test, with the answer between them; or 8 words on "
-        "one side do. No model is needed to find these answers.",
+        f"The {NEIGHBOURS} words on each side of more than {100 * MANY_READABLE:g} % of the gaps, at least "
+        f"{FEW + 1}, also occur in another input of this part, of dev or of test, with the answer between them; or 8 "
+        "words on one side do. No model is needed to find these answers.",
         "Cut windows that do not overlap, with one gap each, as geval challenge make does.",
     ),
     Rule(
         "W404", "some-readable-in-inputs", "some answers can be read in other inputs",
-        f"The {NEIGHBOURS} words on each side of more than {SOME_READABLE:.0%} of the gaps also occur in another "
-        "input, with a word between them. A few such repetitions are normal in any text.",
+        f"The {NEIGHBOURS} words on each side of more than {100 * SOME_READABLE:g} % of the gaps also occur in "
+        "another input, with a word between them. A few such repetitions are normal in any text.",
         "Check whether windows overlap or texts are repeated.",
     ),
     Rule(
         "E405", "much-readable-in-train", "many answers can be read in the training set",
-        f"The {NEIGHBOURS} words on each side of more than {MANY_IN_TEXTS:.0%} of the gaps, at least {FEW + 1}, "
-        "also occur in train, with a word between them. So texts of this part are also in train.",
+        f"The {NEIGHBOURS} words on each side of more than {100 * MANY_IN_TEXTS:g} % of the gaps, at least "
+        f"{FEW + 1}, also occur in train, with a word between them. So texts of this part are also in train.",
         "Put identical texts into the same part, or leave the copies out by geval challenge make --drop-copies. Look "
         "for documents with two names.",
     ),
@@ -119,7 +119,7 @@ LEAK_RULES = (
     ),
     Rule(
         "W406", "shared-runs", "inputs that share much text with the training set",
-        f"More than {SHARED:.0%} of their runs of {RUN} words also occur in train.",
+        f"More than {100 * SHARED:g} % of their runs of {RUN} words also occur in train.",
         "Keep a document and its copies in one part (--group), or leave the copies out by geval challenge make "
         "--drop-copies.",
     ),
@@ -137,13 +137,15 @@ LEAK_RULES = (
     Rule(
         "E411", "answer-in-column", "a column of the input reveals answers",
         "A title, an id or another column contains the answer, forwards or backwards, or determines it: rows with "
-        "the same value have the same answer. For more than 10% of the items, this cannot be chance.",
+        "the same value have the same answer. For more than 10 % of the items, this cannot be chance.",
         "Leave the column out, or choose gaps that it does not answer.",
+        needs_answers=True,
     ),
     Rule(
         "E412", "sorted-by-answer", "items are in the order of their answers",
         "The position of an item reveals its answer: the answers are in alphabetical order, or next to equal ones.",
         "Shuffle the items, as geval challenge make and split do.",
+        needs_answers=True,
     ),
     Rule(
         "W412", "not-compared", "public files that were not compared with the answers",
@@ -184,7 +186,7 @@ class Part:
         return list(read_lines(self.data.expected, header=first_name(self.data.out_header)))
 
     def other_columns(self, max_items: int | None = None) -> Iterator[tuple[str, list[str]]]:
-        """Yield the name and the cells of each column beside a gap that is no context, of at most ``max_items``."""
+        """Yield the name and the cells of each column that is no context, where there is a gap, of some items."""
         for number, name in enumerate(() if self.right is None else self.names):
             if number not in (self.left, self.right):
                 rows = (line.split("\t", number + 1) for line in islice(self.lines(), max_items))
@@ -239,7 +241,7 @@ class Leaks:
         self._items: dict[tuple[str, str], list[tuple[int, str, int]]] = {}
 
     def add_item(self, code: str, path: str, item: int, message: str, word: int = 0) -> None:
-        """Add an item of a part, from 0; its place is that of one of its words, of which the gap is one."""
+        """Add an item of a part, from 0; its place is that of one of its words, from 0, of which the gap is one."""
         if code in self._rules:
             self._items.setdefault((path, code), []).append((item, message, word))
 
@@ -277,7 +279,7 @@ class EvaluatedPart:
 
     def __init__(self, part: Part, blocks: Sequence[Items]) -> None:
         self.part, self.blocks, self.size = part, blocks, sum(map(len, blocks))
-        self.gaps = RunIndex(blocks, Items.around_gaps)
+        self.gaps_in_train = RunIndex(blocks, Items.around_gaps)
         self.gaps_in_sets = RunIndex(blocks, lambda items: items.around_gaps(AROUND_OR_BESIDE))
         self.runs = RunIndex([items.without_answers() for items in blocks], Items.runs)
 
@@ -296,7 +298,7 @@ def compare(parts: Sequence[tuple[Part, Iterable[Items]]], leaks: Leaks) -> list
                 values, owners = items.one_run_in_four()
                 runs.append((values, owners + items.first_line - 1))
                 for compared in evaluated:
-                    compared.gaps.search(items, around)
+                    compared.gaps_in_train.search(items, around)
                     compared.runs.search(items, all_runs)
         items_of_parts.append(np.concatenate(hashes, axis=1))
         size = leaks.sizes[part.path] = items_of_parts[-1].shape[1]
@@ -352,14 +354,14 @@ def _find_shared_text(compared: EvaluatedPart, evaluated: Sequence[EvaluatedPart
             other = evaluated[source]
             where = "" if other is compared else f" of {other.part.path}"
             leaks.add_item(code, path, item, f"its gap is in line {line}{where}, with a word there", word)
-    in_train = compared.gaps.first_matches()
+    in_train = compared.gaps_in_train.first_matches()
     code = "E405" if are_many(len(in_train), size, MANY_IN_TEXTS) else "W405"
     for item, (word, line, _) in in_train.items():
         leaks.add_item(code, path, item, f"its gap is in train, with a word there, on line {line}", word)
     matches, shares = compared.runs.first_matches(), compared.runs.shares()
     for item in np.flatnonzero(shares > SHARED).tolist():
         word, line, _ = matches[item]
-        message = f"{shares[item]:.0%} of its runs of {RUN} words are in train, first on line {line}"
+        message = f"{100 * shares[item]:.0f} % of its runs of {RUN} words are in train, first on line {line}"
         leaks.add_item("W406", path, item, message, word)
 
 
@@ -505,7 +507,7 @@ def _search_for_answers(
         for name, cells in part.other_columns(SAMPLED_ITEMS):
             share = share_in_column(cells, answers)
             if share > MUCH_IN_COLUMN:
-                leaks.add_file("E411", part.path, f"column {name} reveals {share:.0%} of the answers")
+                leaks.add_file("E411", part.path, f"column {name} reveals {100 * share:.0f} % of the answers")
             words = vocabulary.numbers(cells)
             for other in hidden:
                 if other.name != part.data.name and (message := other.in_order(words)):
@@ -518,7 +520,7 @@ def share_in_column(cells: Sequence[str], answers: Sequence[str]) -> float:
     A cell shows its answer if it contains it, forwards or backwards, or if the other items with the same cell have
     the same answer. Chance is what the cells of other items show, or the most frequent answer.
     """
-    texts = [skeleton(cell.replace("\\n", " ")) for cell in cells[:SAMPLED_ITEMS]]
+    texts = [skeleton(cell.replace("\\n", " ")) for cell in cells]
     words = [skeleton(answer) for answer in answers[: len(texts)]]
     if len(words) < MIN_ITEMS:
         return 0.0

@@ -160,7 +160,7 @@ def validate_challenge(directory: str, options: config.Task | None = None) -> tu
     if task.selector is not None:
         raise UsageError(f"{named(head[0])} has --selector: parts of JSON lines are not validated, only scored")
     faults += unread
-    if (schemes or not unread) and os.path.isfile(head[0]) and not any(named.priority == 1 for named, _ in schemes):
+    if (schemes or not unread) and os.path.isfile(head[0]) and not any(scheme.priority == 1 for scheme, _ in schemes):
         faults.append(Fault("No metric has priority 1"))
     for path in filter(os.path.isfile, head):
         faults += check_text(path).faults

@@ -174,12 +174,11 @@ def _prefix_of(texts: Sequence[str]) -> str:
 
 def _unknown_labels(target: Target, texts: Sequence[str], answers: Sequence[str]) -> str:
     """Return what to say of lines without any label of the answers or of train; "" if most have some."""
-    from geval_py.scoring.metrics.columns import probable_labels  # which word gaps need not
-    from geval_py.scoring.metrics.exact import best_guess
-
     metric, prepare = target.metric, target.preparation or str
     if metric is None or metric.matching or metric.labels == "none":
         return ""
+    from geval_py.scoring.metrics.columns import probable_labels  # which word gaps need not
+    from geval_py.scoring.metrics.exact import best_guess
 
     def labels_of(text: str) -> list[str]:
         text = strip_spaces(prepare(text))

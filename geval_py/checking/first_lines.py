@@ -13,7 +13,6 @@ from contextlib import suppress
 from itertools import chain, count, groupby, islice
 from math import e, fsum, gcd, hypot, isclose, log
 from operator import eq, itemgetter
-from statistics import fmean, mode
 from typing import Any, NamedTuple, TypeAlias
 
 from geval_py.errors import DataError, MalformedLineError
@@ -96,6 +95,7 @@ def judge_places(texts: Sequence[bytes], answers: Sequence[bytes], items: int, b
     sample = [text for text, _ in rows[:SAMPLED_LINES]]
     if len({*sample}) < 2:  # one guess has no order
         return "", OTHER_ORDER
+    bounded_losses = backends.bounded_losses
     if bits is not None:
         if _are_sorted(texts[:MAX_LINES]):
             return "the lines are sorted", ""
@@ -108,7 +108,7 @@ def judge_places(texts: Sequence[bytes], answers: Sequence[bytes], items: int, b
         if bits is None:
             return [LOSS_OF_MISS * (text != answer) for text, answer in zip(scored, chosen, strict=True)]
         outputs, expected = (b"\n".join(lines) + b"\n" for lines in (scored, chosen))
-        return [min(loss, MAX_LOSS) for loss in backends.bounded_losses(outputs, expected, bits, 1)[0]]
+        return [min(loss, MAX_LOSS) for loss in bounded_losses(outputs, expected, bits, 1)[0]]
 
     if repetition := _repetition(rows):
         return repetition, ""
@@ -175,6 +175,8 @@ def _faults_of_values(
     metric: Metric, texts: Sequence[bytes], answers: Sequence[bytes], *, are_all: bool
 ) -> Iterator[Fault]:
     """Yield columns that are not read (W225), and if the lines ``are_all``, a better guess for each (W304)."""
+    from statistics import fmean, mode  # which takes long to import, and word gaps need none of these
+
     from geval_py.scoring.evaluate import column_of
     from geval_py.scoring.metrics.columns import number_of
 

@@ -104,7 +104,7 @@ class Chat(Server):
     def _word(self, text: str) -> str:
         """Return the first word of an answer, without quotation marks and punctuation."""
         word = (text.split() or [""])[0].strip(QUOTES)
-        return word.rstrip(self._after) or word
+        return word.rstrip(self._after + QUOTES) or word
 
     def _listed(self, prompt: str) -> Iterator[tuple[str, float]]:
         """Yield the first answer, and others that part from it at a token.

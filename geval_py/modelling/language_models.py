@@ -129,7 +129,8 @@ class LlamaCpp(Prefixed):
         llama.llama_log_set(self._quiet, None)
         llama.llama_backend_init()
         options = llama.llama_model_default_params()
-        options.use_extra_bufts = False  # AMX, which crashes (https://github.com/ggml-org/llama.cpp/issues/20824)
+        has_amx = b"AMX_INT8 = 1" in llama.llama_print_system_info()  # whose buffers crash (ggml-org/llama.cpp#20824)
+        options.use_extra_bufts = not has_amx
         model = llama.llama_model_load_from_file(os.fsencode(path), options)
         settings = llama.llama_context_default_params()
         settings.n_ctx, settings.n_batch = MAX_CONTEXT + MAX_TOKENS + 64, MAX_TOKENS
@@ -187,6 +188,12 @@ class LlamaCpp(Prefixed):
                 llama.llama_memory_seq_rm(self._memory, sequence, -1, -1)
 
 
+def ids_of(tokenizer: Any, text: str) -> list[int]:
+    """Return the tokens of a text alone, by a tokenizer of transformers."""
+    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return ids
+
+
 def _log_softmax(logits: Logits) -> Logits:
     shifted = logits - logits.max()
     logs: Logits = shifted - np.log(np.exp(shifted).sum())
@@ -204,7 +211,7 @@ class Causal(Prefixed):
         self.max_context = min(MAX_CONTEXT, self.max_length // 2)  # as much room is left behind it
         self._is_gguf = os.path.isfile(name)
         first, end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
-        starts = (first, end, *self._ids("\n"))
+        starts = (first, end, *ids_of(self._tokenizer, "\n"))
         self._start = [token for token in starts if token is not None][:1]
         size = self._model.get_output_embeddings().weight.shape[0]
         texts = token_texts(self._tokenizer.backend_tokenizer)
@@ -223,7 +230,7 @@ class Causal(Prefixed):
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""
-        return [*self._start, *self._ids(text)]
+        return [*self._start, *ids_of(self._tokenizer, text)]
 
     def expand(
         self, prefix: Sequence[int], continuations: Sequence[Tokens],
@@ -262,10 +269,6 @@ class Causal(Prefixed):
 
     def _computed(self, tokens: Any, cache: Any, kept: int) -> Any:
         return self._model(tokens, cache=cache, use_cache=self._use_cache, logits_to_keep=kept)
-
-    def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
 
     def _example(self) -> list[int]:
         """Return tokens that may stand before others."""
@@ -306,7 +309,7 @@ class EncoderDecoder(Causal):
     def infill(self, left: str, right: str) -> list[int]:
         """Return the tokens before the words in a gap between two texts."""
         most, tokenizer = self.max_context // 2 - 2, self._tokenizer
-        before, after = self._ids(left)[-most:], self._ids(right)[:most]
+        before, after = ids_of(self._tokenizer, left)[-most:], ids_of(self._tokenizer, right)[:most]
         first = [token for token in (tokenizer.bos_token_id,) if token is not None]
         again = [*first, *before] if self._mark == tokenizer.mask_token_id else [self._mark]
         end = [tokenizer.eos_token_id, self._model.config.decoder_start_token_id]

@@ -14,7 +14,7 @@ import numpy as np
 
 from geval_py.modelling.baselines import leaving_a_rest, likeliest
 from geval_py.modelling.corpus import Flags
-from geval_py.modelling.language_models import Logits, loaded, max_length, token_texts, uncased_note
+from geval_py.modelling.language_models import Logits, ids_of, loaded, max_length, token_texts, uncased_note
 from geval_py.modelling.word_search import Tokens, learnt_answers
 from geval_py.reading.items import Item
 from geval_py.reading.wordprobs import is_listable
@@ -65,8 +65,8 @@ class Masked:
 
     def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> dict[str, float]:
         """Return the likeliest words between two texts and their probabilities; ``candidates`` are tried as well."""
-        start = [self._tokenizer.cls_token_id, *self._ids(left)[-self._around :]]
-        end = [*self._ids(right)[: self._around], self._tokenizer.sep_token_id]
+        start = [self._tokenizer.cls_token_id, *ids_of(self._tokenizer, left)[-self._around :]]
+        end = [*ids_of(self._tokenizer, right)[: self._around], self._tokenizer.sep_token_id]
         spelt = dict.fromkeys(map(self._spelt, candidates))
         shares: dict[str, float] = {}
         for size, share in enumerate(self._shares, 1):
@@ -77,12 +77,8 @@ class Masked:
                     shares[word] = shares.get(word, 0.0) + share * probability
         return leaving_a_rest(likeliest(shares, self._count))
 
-    def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
-
     def _spelt(self, word: str) -> Tokens:
-        return tuple(self._ids(word if self._mark else f" {word}"))
+        return tuple(ids_of(self._tokenizer, word if self._mark else f" {word}"))
 
     def _of_size(
         self, start: list[int], end: list[int], size: int, candidates: Sequence[Tokens]

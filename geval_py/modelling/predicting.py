@@ -101,7 +101,7 @@ MODELS = {
         lambda _, options: baselines.ShareModel(options.words, "rest"), learns=True,
     ),
     "uniform": Model(
-        "uniform", "all words of train, with equal probabilities",
+        "uniform", "the most frequent words of train, with equal probabilities",
         lambda _, options: baselines.ShareModel(options.words, "uniform"), learns=True,
     ),
     "unigram": Model(

@@ -4,6 +4,7 @@ import lzma
 import shutil
 import subprocess
 from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from profiles import examples
 from raising import refused
 
 from geval_py.authoring import leaks
-from geval_py.authoring.leaks import find_leaks
+from geval_py.authoring.leaks import LEAK_RULES, find_leaks
 from geval_py.errors import LineCountError, MissingFileError
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(25))
@@ -169,7 +170,7 @@ RUNS = {  # runs of words that are written into items: part, item, place, part, 
     # Of 41 words there are 26 runs of eight without the gap: two are too few, three more than a tenth.
     "two runs of eight words": ([("train", 20, 0, "dev-0", 3, 0, 9)], "", ""),
     "three runs of eight words": ([("train", 20, 0, "dev-0", 3, 0, 10)], "dev-0 W406",
-     "12% of its runs of 8 words are in train, first on line 21"),
+     "12 % of its runs of 8 words are in train, first on line 21"),
     "a near duplicate with two other words": ([("train", 20, place, "dev-0", 3, place, words) for place, words in ((0,
      10), (11, 19), (31, 10))], "dev-0 W405 W406", ""),
 }  # fmt: skip
@@ -189,6 +190,11 @@ def overlap(rows, count):
     """Let windows begin three words behind the one before: the gap of each can be read in the other."""
     for item in range(1, 2 * count, 2):
         rows[item, :-6] = rows[item - 1, 6:]
+
+
+def test_every_rule_has_a_test():
+    texts = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_leaks*.py")]
+    assert [rule.code for rule in LEAK_RULES if not any(rule.code in text for text in texts)] == []
 
 
 @pytest.mark.parametrize(("pairs", "codes"), [(0, ""), (1, "W404"), (3, "W404"), (4, "E404"), (60, "E404")])

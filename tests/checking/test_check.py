@@ -224,7 +224,10 @@ def test_a_decompression_bomb(check):
 def test_a_line_without_end(before, compress, check, monkeypatch):
     monkeypatch.setattr("geval_py.reading.lines.MAX_LINE_BYTES", 1 << 20)
     (problem,) = check(compress(before + b"a" * (8 << 20))).values()
-    assert (problem.rule.code, problem.summary) == ("E105", "the output cannot be read: it has a line of more than 1048576 bytes")
+    assert (problem.rule.code, problem.summary) == (
+        "E105",
+        "the output cannot be read: it has a line of more than 1048576 bytes",
+    )
 
 
 @pytest.mark.slow
@@ -240,7 +243,10 @@ def test_a_bomb_of_one_line_does_not_fill_the_memory(tmp_path):
     run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert run.stderr == ""
     (problem,) = json.loads(run.stdout)["problems"]
-    assert (problem["rule"], problem["summary"]) == ("E105", "the output cannot be read: it has a line of more than 256000000 bytes")
+    assert (problem["rule"], problem["summary"]) == (
+        "E105",
+        "the output cannot be read: it has a line of more than 256000000 bytes",
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import pytest
 from raising import refused
 
 from geval_py import UsageError, evaluate, predict, write_output
-from geval_py.modelling.predicting import Options, line_of, open_model
+from geval_py.modelling.predicting import MODELS, Options, line_of, open_model
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.items import Item
+from geval_py.reading.outputs import BASELINES
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 TRAIN = [Item(1, {"left": "the big", "right": "barked"}, "dog"), Item(2, {"left": "a big", "right": "sat"}, "cat")]
@@ -79,6 +80,11 @@ def test_n_grams_have_an_order():
 
 
 # What each scores on gazette's dev-0 with 300 words: the order is that of the literature.
+def test_the_baselines_are_the_models_that_learn():
+    """But for those with a file in their address; reading knows the names of outputs without the models."""
+    assert tuple(name for name, model in MODELS.items() if model.learns and name != "kenlm") == BASELINES
+
+
 GAZETTE_SCORES = {"rest": 1024.00, "uniform": 844.18, "unigram": 278.87, "ngram": 129.71, "ngram-both": 66.22}
 
 

@@ -15,7 +15,7 @@ from geval_py.reading.items import Item
 FIRST = {"at": 0.5, "te": 0.3, '"eat': 0.1, "<|im_end|>": 0.02}
 AFTER = {"te": {"a": 0.6, "e": 0.3, "<|im_end|>": 0.1}, "tea": {"<|im_end|>": 0.7, " time": 0.3}}
 EXACT = {"at": 0.5, "tea": 0.3 * 0.6, "eat": 0.1, "tee": 0.3 * 0.3, "te": 0.3 * 0.1}
-ANSWERS = ["at", "at.", "tea", "at, I think", "**tea**", "eat", "at", "<|im_end|>", "oat", "at"]
+ANSWERS = ["at", '"at".', "tea", "at, I think", "**tea**", "eat", "at", "<|im_end|>", "oat", "at"]
 
 
 def token(text, share):

@@ -379,7 +379,9 @@ def test_devices(tiny_gpt2):
 @pytest.mark.parametrize(("dtype", "type_of_weights", "difference"), [("int8", "int8", 0.01), ("int4", "uint8", 0.2)])
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # in bitsandbytes
 def test_quantised_weights(dtype, type_of_weights, difference, tmp_path, capfd):
-    folder = write_model(tmp_path, "gemma3_text", few_letters(), ENDED, **ARCHITECTURES["gemma3_text"] | {"head_dim": 32})
+    folder = write_model(
+        tmp_path, "gemma3_text", few_letters(), ENDED, **ARCHITECTURES["gemma3_text"] | {"head_dim": 32}
+    )
     plain, quantised = language_models.Causal(folder), language_models.Causal(folder, dtype)
     weights = quantised._model.model.layers[0].mlp.up_proj.weight
     assert str(weights.dtype) == f"torch.{type_of_weights}"

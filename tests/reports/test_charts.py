@@ -192,7 +192,7 @@ def test_a_chart_that_is_not_there(bigram):
         bigram.chart("FileId")
     for metric in ("PerplexityHashed", "Accuracy"):  # without a train, and without losses of words
         with pytest.raises(UsageError, match=r"^there is no chart 'frequency' of "):
-            score(["a:0.5 :0.5"] * 10, ["a"] * 10, metric=metric).chart("frequency")
+            score(["a:1"] * 10, ["a"] * 10, metric=metric).chart("frequency")
 
 
 MAGIC = {"c.svg": b"<svg xmlns=", "c.PNG": b"\x89PNG\r\n\x1a\n", "c.pdf": b"%PDF-1."}
