@@ -5,6 +5,7 @@ import hashlib
 import math
 from array import array
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from sqlalchemy import insert, select, update
 
@@ -18,11 +19,8 @@ from geval_py.board.submission import pack
 
 START = datetime(2027, 1, 1, 12, tzinfo=UTC)
 NOW = START + timedelta(days=10)
-TESTS = "{test-A: {}}"
-KEYS = {
-    "title": "Gazette", "challenge": "challenge", "answers": "answers", "metric": "PerplexityHashed", "samples": "50",
-    "tests": TESTS,
-}  # fmt: skip
+KEYS = {"title": "Gazette", "challenge": "challenge", "answers": "answers", "metric": "PerplexityHashed"}
+KEYS |= {"samples": "50", "tests": "{test-A: {}}"}
 
 
 def settings(folder="/board", **keys):
@@ -54,6 +52,10 @@ class Rows:
         self.keys |= keys
         self.board = Board(self.folder, settings(self.folder, **self.keys), self.board.place)
 
+    def write_settings(self):
+        text = "".join(f"{key}: {value}\n" for key, value in (KEYS | self.keys).items())
+        Path(self.folder, "board.yaml").write_text(text, encoding="utf-8")
+
     @contextlib.contextmanager
     def together(self):
         """Run all statements in one transaction."""
@@ -77,10 +79,7 @@ class Rows:
         return self.run(select(table).order_by(*table.primary_key))
 
     def submit(self, name, *variants, at=0, test="test-A", **more):
-        """Add a submission, ``at`` hours from the start; gives its code.
-
-        A variant is a score, line losses, or a dict of these by metric.
-        """
+        """Add a submission, ``at`` hours from the start, of scores, line losses, or dicts of these; gives its code."""
         self.count += 1
         code = f"{self.count:012x}"
         values = {

@@ -31,15 +31,6 @@ class Story:
         assert status == 0, err
         return out
 
-    def edit(self, **keys):
-        """Change keys of board.yaml, each of one line."""
-        path = self.folder / "board/board.yaml"
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for key, value in keys.items():
-            (number,) = (n for n, line in enumerate(lines) if line.startswith(f"{key}:"))
-            lines[number] = f"{key}: {value}"
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
 
 def run_here(arguments, settings, place):
     arguments = arguments | attributes(settings, sandbox.SETTINGS)

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from raising import refused
 from rows import START, Rows
 from samples import change
 from sqlalchemy import update
@@ -11,7 +12,6 @@ from geval_py.board.database.schema import REJECTED, submissions
 from geval_py.board.operations.receipts import UnknownCodeError
 from geval_py.board.operations.submissions import name_final
 from geval_py.board.ranking.parts import public_lines
-from geval_py.errors import UsageError
 
 LINES, SEED = 60, "728190312"
 PHASES = "[{name: dev, until: 2027-01-02T12:00:00Z}, {name: last, until: 2027-01-03T12:00:00Z}]"
@@ -80,20 +80,15 @@ def test_a_withdrawn_one_does_not_count(rows, four):
 def test_without_finals_all_decide(rows, four):
     rows.edit(finals="0")
     assert len(ranked(rows)) == 5
-    with pytest.raises(UsageError) as caught:
+    with refused("this board has no final submissions\n  to allow two, write `finals: 2` into board.yaml"):
         final(rows, four[0])
-    assert (
-        str(caught.value) == "this board has no final submissions\n  to allow two, write `finals: 2` into board.yaml"
-    )
 
 
 def test_too_many_are_refused_and_none_of_them_is_named(rows, four):
     final(rows, four[0])
-    with pytest.raises(UsageError) as caught:
+    too_many = f"ann may name 2 final submissions for test-A: {', '.join(four[:3])} are 3"
+    with refused(f"{too_many}\n  take one back first"):
         final(rows, four[1], four[2])
-    assert str(caught.value) == (
-        f"ann may name 2 final submissions for test-A: {four[0]}, {four[1]}, {four[2]} are 3\n  take one back first"
-    )
     assert [row.code for row in rows.rows(submissions) if row.final] == [four[0]]
     final(rows, four[0], four[1])  # one that is named counts once
 
@@ -113,17 +108,14 @@ def test_what_cannot_be_final(rows, four):
     gone, bad = rows.submit("ann", losses(1, 1), at=30), rows.submit("ann", losses(1, 1), at=30)
     rows.withdraw(gone)
     rows.run(update(submissions).where(submissions.c.code == bad).values(state=REJECTED))
-    messages = {
-        early: "cannot be final: it has no output for test-A in its last phase",
-        without: "cannot be final: it has no output for test-A in its last phase",
-        base: "is a baseline: only a scored submission can be final",
-        gone: "is withdrawn: only a scored submission can be final",
-        bad: "is rejected: only a scored submission can be final",
+    no_output = "cannot be final: it has no output for test-A in its last phase"
+    messages = dict.fromkeys((early, without), no_output) | {
+        code: f"is {state}: only a scored submission can be final"
+        for code, state in ((base, "a baseline"), (gone, "withdrawn"), (bad, "rejected"))
     }
     for code, message in messages.items():
-        with pytest.raises(UsageError) as caught:
+        with refused(f"{code} {message}"):
             final(rows, code)
-        assert str(caught.value) == f"{code} {message}"
     with pytest.raises(UnknownCodeError):
         final(rows, "ffffffffffff")
 
@@ -131,8 +123,5 @@ def test_what_cannot_be_final(rows, four):
 @pytest.mark.parametrize("undo", [False, True])
 def test_after_the_deadline_they_stay_as_they_are(rows, four, undo):
     final(rows, four[0])
-    with pytest.raises(UsageError) as caught:
+    with refused("the deadline of test-A has passed, at 2027-01-03T12:00:00Z: final submissions cannot be changed"):
         final(rows, four[0], now=OVER, undo=undo)
-    assert str(caught.value) == (
-        "the deadline of test-A has passed, at 2027-01-03T12:00:00Z: final submissions cannot be changed"
-    )
