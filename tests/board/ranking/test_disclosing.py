@@ -92,8 +92,7 @@ def test_only_what_is_new_is_written(rows):
 @pytest.mark.parametrize(("changed", "is_stale"), [
     ({}, False), ({"title": "Another"}, False), ({"tests": "{test-A: {disclosed: 3}}"}, True),
     ({"tests": "{test-A: {ladder: true}}"}, True), ({"also": "[LogLossHashed]"}, True), ({"seed": "1"}, True),
-    ({"entries": "all"}, True),
-    ({"phases": "[{name: main, until: 2030-01-01T00:00:00Z}]"}, True),
+    ({"entries": "all"}, True), ({"phases": "[{name: main, until: 2030-01-01T00:00:00Z}]"}, True),
 ], ids=str)  # fmt: skip
 def test_a_reader_notices_what_was_edited(rows, changed, is_stale):
     rows.submit("one", 123.456)

@@ -4,7 +4,7 @@ import math
 from datetime import timedelta
 
 import pytest
-from rows import KEYS, START, Rows
+from rows import START, Rows
 from samples import change
 
 from geval_py.board.operations.submissions import name_final
@@ -28,8 +28,7 @@ def rows(tmp_path, database):
     (tmp_path / "challenge").mkdir()
     tests = "{test-A: {split: 50 %, disclosed: 3}}"
     made = Rows(tmp_path, tests=tests, phases=PHASES, seed=SEED, finals="1", database=database)
-    text = "".join(f"{key}: {value}\n" for key, value in (KEYS | made.keys).items())
-    (tmp_path / "board.yaml").write_text(text)
+    made.write_settings()
     with accounts_of(made.board).writing() as people:
         for name, email, team in PEOPLE:
             secret = accounts.invite(people, name, now=START, email=email, team=team).secret
@@ -39,10 +38,6 @@ def rows(tmp_path, database):
 
 def losses(on_public, on_private):
     return [float(on_public if line in PUBLIC else on_private) for line in range(LINES)]
-
-
-def exact(loss):
-    return repr(math.exp(loss))
 
 
 def test_grades_are_of_the_teams_at_the_deadline(rows):
@@ -81,21 +76,21 @@ def test_grades_have_a_row_for_each_person(rows, geval, monkeypatch):
         return geval("board", "show", rows.board.folder, "--by", "person", "--format", "csv", *words)
 
     assert show(OPEN) == (0, head + (
-        f"dan,,,dan,{exact(4)},,2,{dan},\n"
+        f"dan,,,dan,{math.exp(4)},,2,{dan},\n"
         "'=Cy,,,team 2,,,,,\n"
-        f"Ann,ann@uni.example,,team 10,{exact(2)},,1,{second},\n"
-        f"Bob,bob@uni.example,,team 10,{exact(2)},,1,{second},\n"
+        f"Ann,ann@uni.example,,team 10,{math.exp(2)},,1,{second},\n"
+        f"Bob,bob@uni.example,,team 10,{math.exp(2)},,1,{second},\n"
     ), "")  # fmt: skip
     late = rows.submit("team 2", losses(4, 1), at=49)
     with accounts_of(rows.board).writing() as people:
         accounts.close(people, accounts.account_named(people, "Bob"), OVER)
         accounts.invite(people, "Fay", now=OPEN, team="team 10")
     assert show(OVER) == (0, head + (
-        f"dan,,,dan,{exact(4)},{exact(4)},2,{dan},\n"
-        f"'=Cy,,,team 2,,{exact(1)},,{late},late\n"
-        f"Ann,ann@uni.example,,team 10,{exact(3)},{exact(2)},1,{first},\n"
-        f"Bob,bob@uni.example,,team 10,{exact(3)},{exact(2)},1,{first},closed\n"
-        f"Fay,,,team 10,{exact(3)},{exact(2)},1,{first},invited\n"
+        f"dan,,,dan,{math.exp(4)},{math.exp(4)},2,{dan},\n"
+        f"'=Cy,,,team 2,,{math.exp(1)},,{late},late\n"
+        f"Ann,ann@uni.example,,team 10,{math.exp(3)},{math.exp(2)},1,{first},\n"
+        f"Bob,bob@uni.example,,team 10,{math.exp(3)},{math.exp(2)},1,{first},closed\n"
+        f"Fay,,,team 10,{math.exp(3)},{math.exp(2)},1,{first},invited\n"
     ), "")  # fmt: skip
     disqualify(rows.board, accounts_of(rows.board), ["team 10"], "copied", OVER)
     states = [line.split(",")[4:] for line in show(OVER)[1].splitlines()[3:]]
