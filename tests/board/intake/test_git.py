@@ -2,22 +2,17 @@
 
 import os
 import subprocess
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
 from hostile import LINE, OUT
 from hypothesis import example, given
 from hypothesis import strategies as st
+from raising import refused
 
-from geval_py.board.intake import sandbox
-from geval_py.board.intake.identity import (
-    address_of,
-    check_source,
-    own_name,
-    parse_address,
-    shown_source,
-    submitter_of,
-)
+from geval_py.board.intake import identity, sandbox
+from geval_py.board.intake.identity import address_of, check_source, own_name, shown_source, submitter_of
 from geval_py.board.settings import BoardSettings, Limits, Test
 from geval_py.board.submission import FailedError
 from geval_py.errors import MissingFileError, UsageError
@@ -56,12 +51,9 @@ class Repository:
         for name, (mode, digest) in files.items():
             folder, _, file = name.rpartition("/")
             tops.setdefault(folder, []).append((mode, file.encode(), digest))
-        folders = [
-            (b"40000", name.encode(), self.tree(*sorted(entries, key=lambda entry: entry[1])))
-            for name, entries in tops.items()
-            if name
-        ]
-        return self.commit(self.tree(*sorted([*folders, *tops.get("", [])], key=lambda entry: entry[1])), **more)
+        entries = tops.pop("", [])
+        entries += [(b"40000", name.encode(), self.tree(*sorted(of, key=itemgetter(1)))) for name, of in tops.items()]
+        return self.commit(self.tree(*sorted(entries, key=itemgetter(1))), **more)
 
     def plain(self, data):
         return b"100644", self.blob(data)
@@ -79,23 +71,20 @@ def repository(tmp_path):
 
 
 def test_what_is_taken(receiving, repository, tmp_path):
-    revision = repository.commit_files(
-        {
-            OUT: repository.plain(LINE), "test-A/out-k=3.tsv": (b"100755", repository.blob(LINE * 2)),
-            "gonito.yaml": repository.plain(b"tags: [mine]\nparams: {k: 3}\n"),
-            "code.py": repository.plain(b"pass\n"), "empty/out.tsv": repository.plain(b""),
-        }
-    )  # fmt: skip
+    files = {
+        OUT: LINE, "gonito.yaml": b"tags: [mine]\nparams: {k: 3}\n", "code.py": b"pass\n", "empty/out.tsv": b"",
+    }  # fmt: skip
+    committed = {name: repository.plain(data) for name, data in files.items()}
+    committed["test-A/out-k=3.tsv"] = (b"100755", repository.blob(LINE * 2))
+    revision = repository.commit_files(committed)
     parcel = receiving(repository.source())
-    assert [(file.name, file.bytes) for file in parcel.files] == [
-        ("gonito.yaml", 28), ("test-A/out-k=3.tsv", 2 * len(LINE)), (OUT, len(LINE)),
-    ]  # fmt: skip
+    taken = [("gonito.yaml", 28), ("test-A/out-k=3.tsv", 2 * len(LINE)), (OUT, len(LINE))]
+    assert [(file.name, file.bytes) for file in parcel.files] == taken
     assert (parcel.name, parcel.source) == ("anna@main", f"git+file://{repository.path}@main")
     details = parcel.details
     assert (details.description, details.author, details.revision) == ("A bigram model", "Anna Nowak", revision)
     assert (details.tags, details.params) == (("mine",), {"k": "3"})
-    with open(parcel.files[2].path, "rb") as copy:
-        assert copy.read() == LINE
+    assert Path(parcel.files[2].path).read_bytes() == LINE
 
 
 def test_only_the_branch_is_fetched_nothing_is_checked_out_and_no_hook_is_run(receiving, repository, tmp_path):
@@ -233,18 +222,14 @@ NO_ADDRESS = (
             "https://anna@example.net:secret@example.org/a@main", "anna:secret@example.org/a.git@main",
         )
     ),
-    ("git+https://example.org/a@-b", "`-b` is not the name of a branch"),
-    ("git+https://example.org/a@a..b", "`a..b` is not the name of a branch"),
-    ("git+https://example.org/a@a b", "`a b` is not the name of a branch"),
-    ("git+https://example.org/a@", "`` is not the name of a branch"),
-    ("git+ext://sh/x@main", "board.yaml does not allow git to fetch by ext; `transports` are https"),
-    ("git+file:///srv/a.git@main", "board.yaml does not allow git to fetch by file; `transports` are https"),
+    *((f"git+https://example.org/a@{name}", f"`{name}` is not the name of a branch") for name in ("-b", "a..b", "a b", "")),
+    *((f"git+{by}:///srv/a@main", f"board.yaml does not allow git to fetch by {by}; `transports` are https")
+      for by in ("ext", "file")),
 ])  # fmt: skip
 def test_addresses_that_are_none(source, message):
     """What is malformed is not repeated: it may hold a password."""
-    with pytest.raises(UsageError) as raised:
+    with refused(message):
         address_of(source, ("https",))
-    assert str(raised.value) == message
 
 
 @pytest.mark.parametrize(("source", "shown"), [
@@ -281,7 +266,9 @@ def test_no_part_of_any_password_is_shown(scheme, user, password, rest, git):
     source = f"{git}{scheme}{user}:{password}@{rest}"
     try:
         check_source(source, ("https", "ssh"))
-        said = f"{parse_address(source).shown} {submitter_of(source)} {own_name(source)} {shown_source(source)}"
+        said = (
+            f"{identity.parse_address(source).shown} {submitter_of(source)} {own_name(source)} {shown_source(source)}"
+        )
     except UsageError as error:
         said = str(error)
     except MissingFileError:  # a path with a slash before the colon
@@ -319,6 +306,5 @@ def test_what_is_no_source(source, error, message, tmp_path, monkeypatch):
     """What may be a path is named whole; an address, which may have a password, is not."""
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe.tar")
-    with pytest.raises(error) as raised:
+    with refused(message, error):
         check_source(source, ("https",))
-    assert str(raised.value) == message

@@ -5,6 +5,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import refused
 
 from geval_py.board.intake.identity import casefolded, check_name, skeleton, skeletons
 from geval_py.board.submission import RejectedError
@@ -38,24 +39,28 @@ def test_unicode_forms_and_case_are_one(one, other):
 
 @pytest.mark.parametrize("name", ["", " ", "\u200b", "\u3164", "\u2800", "\x00", "\u0301", "\u00ad\u034f", "\udcff"])
 def test_names_without_a_letter(name):
-    with pytest.raises(RejectedError) as raised:
+    with refused(f"the name `{visible(name)}` has no visible letter", RejectedError):
         casefolded(name)
-    assert str(raised.value) == f"the name `{visible(name)}` has no visible letter"
 
 
 def test_a_name_that_is_too_long():
-    with pytest.raises(RejectedError) as raised:
+    with refused(f"the name `{'x' * 20}…{'x' * 19}` has more than 100 characters", RejectedError):
         casefolded("x" * 101)
-    assert str(raised.value) == f"the name `{'x' * 20}…{'x' * 19}` has more than 100 characters"
 
 
-@given(st.text(max_size=30), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
-def test_the_form_does_not_matter(name, form):
+def has_a_letter(name):
     try:
-        key = casefolded(name)
+        return bool(casefolded(name))
     except RejectedError:
-        return
-    assert casefolded(unicodedata.normalize(form, name)) == key
+        return False
+
+
+NAMES = st.text(st.characters(codec="utf-8"), max_size=30).filter(has_a_letter)
+
+
+@given(NAMES, st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
+def test_the_form_does_not_matter(name, form):
+    assert casefolded(unicodedata.normalize(form, name)) == casefolded(name)
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -85,30 +90,20 @@ def test_names_that_do_not_look_alike(one, other):
     assert skeletons(one).isdisjoint(skeletons(other))
 
 
-@given(st.text(st.characters(codec="utf-8"), max_size=20))
+@given(NAMES)
 def test_a_name_looks_like_itself_in_other_letters(name):
-    try:
-        casefolded(name)
-    except RejectedError:
-        return
     assert not skeletons(name).isdisjoint(skeletons(f" {name} "))
     assert not skeletons(name).isdisjoint(skeletons(name.casefold()))
 
 
 @pytest.mark.parametrize(("name", "reason"), [
-    ("An\tna", "the name `An\\tna` has the character U+0009, which no name may have"),
-    ("Anna\x00", "the name `Anna\\x00` has the character U+0000, which no name may have"),
-    ("Anna\x85", "the name `Anna\\x85` has the character U+0085, which no name may have"),
-    ("An\u2028na", "the name `An\\u2028na` has the character U+2028 LINE SEPARATOR, which no name may have"),
-    *(
-        (f"An{mark}na", f"has the character U+{ord(mark):04X} {named}, which no name may have")
-        for mark, named in [
-            ("\u202e", "RIGHT-TO-LEFT OVERRIDE"), ("\u2067", "RIGHT-TO-LEFT ISOLATE"),
-            ("\u200f", "RIGHT-TO-LEFT MARK"), ("\u061c", "ARABIC LETTER MARK"),
-        ]
-    ),
-    ("Z\u0301\u0302\u0303", "has more than 2 combining marks in a row"),
-    ("Z\u20dd\u20dd\u20dd", "has more than 2 combining marks in a row"),
+    *((f"An{mark}na", f"the name `An{visible(mark)}na` has the character {named}, which no name may have")
+      for mark, named in [
+        ("\t", "U+0009"), ("\x00", "U+0000"), ("\x85", "U+0085"), ("\u2028", "U+2028 LINE SEPARATOR"),
+        ("\u202e", "U+202E RIGHT-TO-LEFT OVERRIDE"), ("\u2067", "U+2067 RIGHT-TO-LEFT ISOLATE"),
+        ("\u200f", "U+200F RIGHT-TO-LEFT MARK"), ("\u061c", "U+061C ARABIC LETTER MARK"),
+    ]),
+    *((f"Z{marks}", "has more than 2 combining marks in a row") for marks in ("\u0301\u0302\u0303", "\u20dd" * 3)),
     ("Team \u0430nn", "the name `Team \u0430nn` mixes Cyrillic and Latin letters in one word"),
     ("\u0392\u200bOB", "mixes Greek and Latin letters in one word"),
 ])  # fmt: skip
