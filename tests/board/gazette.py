@@ -115,11 +115,8 @@ def letters(folder):
     ]
 
 
-AUTHOR = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in [("NAME", "Lou"), ("EMAIL", "lou@example.org"), ("DATE", "2025-01-24T10:00:00Z")]
-}
+LOU = {"NAME": "Lou", "EMAIL": "lou@example.org", "DATE": "2025-01-24T10:00:00Z"}
+AUTHOR = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in LOU.items()}
 
 
 def repository(folder, text):
@@ -127,10 +124,8 @@ def repository(folder, text):
     write(folder / TEST / "out.tsv", text)
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"} | AUTHOR
     for words in (
-        ["init", "--quiet", "--initial-branch=main"],
-        ["add", TEST],
+        ["init", "--quiet", "--initial-branch=main"], ["add", TEST], ["config", "uploadpack.allowFilter", "true"],
         ["commit", "--quiet", "--message", "A recurrent model\n\ntags: neural, recurrent"],
-        ["config", "uploadpack.allowFilter", "true"],
-    ):
+    ):  # fmt: skip
         subprocess.run(["git", *words], cwd=folder, env=environment, check=True)
     return folder
