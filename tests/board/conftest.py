@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from fork_server import ForkedChild
 from processes import is_alive
+from rows import Rows
 from samples import mount, submission_in, without_limits, write_challenge
 from sqlalchemy import Engine, event, inspect
 from story import Jobs, run_here
@@ -212,6 +213,11 @@ def sqlite_board(new_board, challenge, tmp_path):
 @pytest.fixture
 def submission(tmp_path):
     return submission_in(tmp_path)
+
+
+@pytest.fixture
+def rows(tmp_path, database):
+    return Rows(tmp_path, database=database)
 
 
 @pytest.fixture

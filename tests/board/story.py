@@ -56,8 +56,7 @@ class Jobs:
 
     def run(self, arguments, settings, place):
         """Run a job as :func:`run_here` does, or fail."""
-        parcel = arguments.get("parcel")
-        source = arguments.get("source", "")
+        parcel, source = arguments.get("parcel"), arguments.get("source", "")
         name = parcel["name"] if parcel else os.path.basename(source)
         if not parcel:
             self.opened.append(name)

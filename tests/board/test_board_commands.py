@@ -39,10 +39,11 @@ HELP = "\n  geval board add --help shows the options"
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    ((), f"a command of geval board is missing\n  {THERE}"), (("qqq",), f"there is no command `geval board qqq`\n  {THERE}"),
+    ((), f"a command of geval board is missing\n  {THERE}"),
+    (("qqq",), f"there is no command `geval board qqq`\n  {THERE}"),
     (("shwo",), f"there is no command `geval board shwo`\n  did you mean show? {THERE}"),
-    (("add", "board", "x", "--at", "2027-01-31 23:59"), "argument --at: `2027-01-31 23:59` is not a time with one time zone; "
-     f"write it as 2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw{HELP}"),
+    (("add", "board", "x", "--at", "2027-01-31 23:59"), "argument --at: `2027-01-31 23:59` is not a time with one time "
+     f"zone; write it as 2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw{HELP}"),
     (("add", "board"), f"the following arguments are required: SUBMISSION{HELP}"),
     (("withdraw", "board", "abcd"), "a withdrawal needs a reason, which `geval board status` shows"),
 ], ids=["none", "unknown", "misspelt", "a moment without a zone", "no submission", "no reason"])  # fmt: skip

@@ -49,9 +49,7 @@ def output(chance, name, test):
 
 
 def submission(seed):
-    """The members of a submission, by their names."""
-    chance = random.Random(seed)
-    members = {}
+    chance, members = random.Random(seed), {}
     if chance.random() < 0.8:
         members["test-A/out.tsv"] = output(chance, "out.tsv", "test-A")
     for _ in range(chance.randrange(3)):

@@ -35,26 +35,26 @@ def tell(folder, database):
     without_limits(board)
     set_keys(board, **SETTINGS)
     said["scan"] = story.fine("scan", board, uploads(folder / "uploads"), "--at", "2025-01-10T12:00:00Z")
-    receipts = [story("add", board, one.source, *one.options) for one in letters(folder / "letters")]
+    receipts = [story("add", board, *words) for words in letters(folder / "letters")]
     said["add"] = "\n".join(f"{status} {(out or err).splitlines()[0]}" for status, out, err in receipts) + "\n"
     said["before"] = story.fine("show", board, "--phase", "main")
     rows = csv.DictReader(io.StringIO(story.fine("show", board, "--phase", "main", "--format", "csv")))
     code = next(row["code"] for row in rows if row["submitter"] == "ivy")
     story.fine("withdraw", board, code, "--reason", "trained on the test set")
     story.fine("note", board, said["scan"].split()[0], "first of all")
-    _show(story, board, said)
-    _rescore(story, board, answers, said)
-    _publish(story, folder, said)
-    return SimpleNamespace(folder=folder, said=said)
-
-
-def _show(story, board, said):
     for phase in ("main", "post-deadline"):
         said[phase] = story.fine("show", board, "--phase", phase)
     said["submission"] = story.fine("show", board, "--phase", "main", "--by", "submission")
     for form in ("csv", "json"):
         said[form] = story.fine("show", board, "--phase", "main", "--format", form)
     said["status"] = story.fine("status", board)
+    _rescore(story, board, answers, said)
+    story.fine("site", board, "-o", folder / "site")
+    story.fine("backup", board, folder / "board.tar.zst")
+    story.fine("restore", folder / "imported", folder / "board.tar.zst")
+    said["imported"] = story.fine("show", folder / "imported", "--phase", "main")
+    story.fine("site", folder / "imported", "-o", folder / "imported-site")
+    return SimpleNamespace(folder=folder, said=said)
 
 
 def _rescore(story, board, answers, said):
@@ -68,14 +68,6 @@ def _rescore(story, board, answers, said):
     said["rescore"] = story.fine("rescore", board)
     said["again"] = story.fine("rescore", board)
     said["rescored"] = story.fine("show", board, "--phase", "main")
-
-
-def _publish(story, folder, said):
-    story.fine("site", folder / "board", "-o", folder / "site")
-    story.fine("backup", folder / "board", folder / "board.tar.zst")
-    story.fine("restore", folder / "imported", folder / "board.tar.zst")
-    said["imported"] = story.fine("show", folder / "imported", "--phase", "main")
-    story.fine("site", folder / "imported", "-o", folder / "imported-site")
 
 
 @pytest.fixture(scope="module", params=[pytest.param("sqlite", marks=pytest.mark.long), "postgresql"])

@@ -129,8 +129,7 @@ class Runner:
 
     def make(self):
         challenge, _ = hide_answers(self.folder.parent)
-        bare = ["git", "init", "--quiet", "--bare", "--initial-branch=main", self.origin]
-        subprocess.run(bare, check=True)
+        subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", self.origin], check=True)
         subprocess.run(["git", "clone", "--quiet", self.origin, self.folder], check=True, capture_output=True)
         challenge.rename(self.folder / "challenge")
         self.run('geval board init board --challenge challenge --answers "$ANSWERS"', ANSWERS=self.answers)
@@ -255,7 +254,8 @@ def test_what_is_merged_is_added_kept_and_published(runner, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "text", "status", "said"), [
-    (f"submissions/ann/{TEST}/out.tsv", output(0.5), 0, ""), (f"submissions/ann/{TEST}/out.tsv", MALFORMED, 1, "E114"),
+    (f"submissions/ann/{TEST}/out.tsv", output(0.5), 0, ""),
+    (f"submissions/ann/{TEST}/out.tsv", MALFORMED, 1, "E114"),
     ("submissions/ann/gonito.yaml", "tags: [x]\n", 1, "E101"),
     ("challenge/config.txt", "--metric LogLoss\n", 1, "a merge request of ann may change submissions/ann/ alone\n"),
 ], ids=["fine", "malformed", "no output", "the challenge"])  # fmt: skip

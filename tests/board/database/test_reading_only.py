@@ -19,8 +19,7 @@ def read_only(sqlite_board, submission, tmp_path):
     """Two submissions on a board whose folder is mounted for reading; it is edited before by the test."""
     for number, name in enumerate(("ann", "bob")):
         add(sqlite_board, str(submission(name, 0.3 + number / 10, seed=number)), now=NOW)
-    folder = tmp_path / "board"
-    mounted = []
+    folder, mounted = tmp_path / "board", []
 
     def opened():
         for words in (["--bind", str(folder), str(folder)], ["-o", "remount,ro,bind", str(folder)]):

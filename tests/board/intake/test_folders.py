@@ -62,7 +62,7 @@ def test_which_files_are_outputs(name, tests, expected):
     ({"test-A/out-\udcff.tsv": LINE}, f"`test-A/out-\\udcff.tsv` {UNSHOWN}"),
     ({OUT: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"},
      f"`{OUT}` is a pointer of Git LFS: submit the file itself"),
-], ids=["empty", "misspelt", "set-not-scored", "two-of-a-variant", "escape", "right-to-left", "not-utf-8", "lfs"])  # fmt: skip
+], ids=["empty", "misspelt", "other-set", "same-variant", "escape", "right-to-left", "not-utf-8", "lfs"])  # fmt: skip
 def test_what_is_rejected(refusal, folder, files, reason):
     assert refusal(folder(files)) == reason
 

@@ -71,9 +71,7 @@ def repository(tmp_path):
 
 
 def test_what_is_taken(receiving, repository, tmp_path):
-    files = {
-        OUT: LINE, "gonito.yaml": b"tags: [mine]\nparams: {k: 3}\n", "code.py": b"pass\n", "empty/out.tsv": b"",
-    }  # fmt: skip
+    files = {OUT: LINE, "gonito.yaml": b"tags: [mine]\nparams: {k: 3}\n", "code.py": b"x\n", "empty/out.tsv": b""}
     committed = {name: repository.plain(data) for name, data in files.items()}
     committed["test-A/out-k=3.tsv"] = (b"100755", repository.blob(LINE * 2))
     revision = repository.commit_files(committed)
@@ -165,22 +163,6 @@ def test_a_branch_that_is_not_there_is_not_the_submitters_fault(receiving, repos
     assert said in raised.value.aside
 
 
-@pytest.fixture
-def branch(repository, tmp_path, monkeypatch):
-    monkeypatch.setattr(sandbox, "GRACE_SECONDS", 0)
-    place = tmp_path / "child"
-    place.mkdir()
-
-    def run(seconds=60):
-        settings = BoardSettings(
-            title="", challenge="/nowhere", answers="", metric="LogLossHashed", tests=(Test(name="test-A"),),
-            limits=Limits(seconds=seconds), transports=("file",),
-        )  # fmt: skip
-        return sandbox.process_source(repository.source(), str(place), settings, ())
-
-    return run
-
-
 def test_no_git_at_all(receiving, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FailedError) as raised:
@@ -188,7 +170,7 @@ def test_no_git_at_all(receiving, monkeypatch, tmp_path):
     assert raised.value.reason == "git is not installed"
 
 
-def test_the_settings_of_the_machine_are_not_read(branch, repository, monkeypatch, tmp_path):
+def test_the_settings_of_the_machine_are_not_read(repository, monkeypatch, tmp_path):
     """Neither those of the user, nor those of the environment; a rewritten address would go elsewhere."""
     home = tmp_path / "home"
     home.mkdir()
@@ -201,7 +183,14 @@ def test_the_settings_of_the_machine_are_not_read(branch, repository, monkeypatc
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "none")
     repository.commit_files({OUT: repository.plain(LINE)})
-    assert len(branch().parcel.files) == 1
+    settings = BoardSettings(
+        title="", challenge="/nowhere", answers="", metric="LogLossHashed", tests=(Test(name="test-A"),),
+        limits=Limits(seconds=60), transports=("file",),
+    )  # fmt: skip
+    monkeypatch.setattr(sandbox, "GRACE_SECONDS", 0)
+    (tmp_path / "child").mkdir()
+    result = sandbox.process_source(repository.source(), str(tmp_path / "child"), settings, ())
+    assert len(result.parcel.files) == 1
 
 
 NO_ADDRESS = (
@@ -222,7 +211,8 @@ NO_ADDRESS = (
             "https://anna@example.net:secret@example.org/a@main", "anna:secret@example.org/a.git@main",
         )
     ),
-    *((f"git+https://example.org/a@{name}", f"`{name}` is not the name of a branch") for name in ("-b", "a..b", "a b", "")),
+    *((f"git+https://example.org/a@{name}", f"`{name}` is not the name of a branch")
+      for name in ("-b", "a..b", "a b", "")),
     *((f"git+{by}:///srv/a@main", f"board.yaml does not allow git to fetch by {by}; `transports` are https")
       for by in ("ext", "file")),
 ])  # fmt: skip
@@ -266,9 +256,8 @@ def test_no_part_of_any_password_is_shown(scheme, user, password, rest, git):
     source = f"{git}{scheme}{user}:{password}@{rest}"
     try:
         check_source(source, ("https", "ssh"))
-        said = (
-            f"{identity.parse_address(source).shown} {submitter_of(source)} {own_name(source)} {shown_source(source)}"
-        )
+        shown = identity.parse_address(source).shown
+        said = f"{shown} {submitter_of(source)} {own_name(source)} {shown_source(source)}"
     except UsageError as error:
         said = str(error)
     except MissingFileError:  # a path with a slash before the colon

@@ -49,7 +49,7 @@ def test_all_that_gonito_reads(receiving, folder):
     ("tags: 1\ndescription: [a]\n", [
     "line 1: `tags` must be a list: [one, another]", "line 2: `description` must be a single value",
     ]),
-    (b"tags:\n- \xff\n", ["it is not UTF-8 text"]),
+    (b"tags:\n- \xff\n", ["it is not UTF-8 text"]), ("x" * (MAX_GONITO_BYTES + 1), ["it is larger than 65536 bytes"]),
     ("description: !!python/object/apply:os.system [id]\n", ["line 1: `description` must be a single value"]),
     *((written, ["aliases such as *name and deep nesting are not read"])
       for written in ("params: {a: &a [*a]}\n", f"{'[' * 60_000}{']' * 5_000}", "- " * 500)),
@@ -60,8 +60,9 @@ def test_all_that_gonito_reads(receiving, folder):
     (f"tags: [{'t' * 101}]\n", ["line 1: `tags` must have at most 100 characters"]),
     (f"links: [{', '.join(['{url: http://x}'] * 21)}]", ["line 1: `links` must have at most 20 items, not 21"]),
 ], ids=[
-    "yaml", "scalar", "tags", "params", "script", "long", "key", "link", "keys-of-a-link", "both", "utf-8", "object", "circle", "deep-lists", "deep-items",
-    "long-parameter", "long-name", "many-params", "many-tags", "long-tag", "many-links",
+    "yaml", "scalar", "tags", "params", "script", "long", "key", "link", "keys-of-a-link", "both", "utf-8", "large",
+    "object", "circle", "deep-lists", "deep-items", "long-parameter", "long-name", "many-params", "many-tags",
+    "long-tag", "many-links",
 ])  # fmt: skip
 def test_what_is_malformed_is_left_out_with_a_note(receiving, folder, written, notes):
     """The others keep their values. Gonito passes over a gonito.yaml that it cannot read without a word."""
@@ -71,11 +72,6 @@ def test_what_is_malformed_is_left_out_with_a_note(receiving, folder, written, n
     parcel = receiving(folder({"test-A/out.tsv": LINE, "gonito.yaml": written}))
     assert parcel.notes == tuple(f"gonito.yaml, {note}" for note in notes)
     assert parcel.details == Details(affiliation="here" if is_read else "")
-
-
-def test_a_gonito_yaml_that_is_too_large_is_not_read(receiving, folder):
-    parcel = receiving(folder({"test-A/out.tsv": LINE, "gonito.yaml": "x" * (MAX_GONITO_BYTES + 1)}))
-    assert parcel.notes == ("gonito.yaml, it is larger than 65536 bytes",)
 
 
 def test_aliases_do_not_multiply(receiving, folder):

@@ -136,8 +136,7 @@ def test_the_rules_that_need_the_answers_are_left_out(look):
 @pytest.mark.parametrize("kept", [slice(1, None), slice(-1), slice(None, None, -1), slice(0, 100)])
 def test_no_finding_depends_on_the_hidden_answers(look, place, settings, tmp_path, kept):
     """Else trials, which cost no quota, would tell the answers one by one."""
-    answers = ANSWERS.decode().split()
-    found = []
+    answers, found = ANSWERS.decode().split(), []
     for number, hidden in enumerate((answers, sorted(answers), ["zebra"] * len(answers))):
         write_answers(tmp_path / str(number), hidden, "dev-0")
         output = "".join(f"{word}:0.9 :0.1\n" for word in answers[kept])
@@ -250,10 +249,8 @@ def test_a_submission_that_crashes_its_child_is_rejected(program, place, folder,
 
 
 def test_a_child_that_takes_too_long_is_killed_with_its_own_children(child, place):
-    before = time.monotonic()
-    assert (
-        child(f"{SLEEPER}time.sleep(60)", place, replace(LIMITS, seconds=2)).reason == "it took more than 2 seconds"
-    )
+    before, limits = time.monotonic(), replace(LIMITS, seconds=2)
+    assert child(f"{SLEEPER}time.sleep(60)", place, limits).reason == "it took more than 2 seconds"
     assert time.monotonic() - before < 15
     assert not is_alive(pid_in(place))
 

@@ -82,8 +82,8 @@ def test_a_moment_that_cannot_be_is_refused_and_the_others_go_on(board, submissi
     by_files = "from the times of its files"
     assert receipts["ann"].reason == f"`ann` arrived at {late}, {by_files}, but it is 2027-01-09T23:00:00Z"
     assert receipts["bob"].reason == (
-        f"`bob` arrived at {early}, {by_files}, before the board was made, at 2027-01-01T00:00:00Z; if that is right, "
-        "add it with geval board add --at"
+        f"`bob` arrived at {early}, {by_files}, before the board was made, at 2027-01-01T00:00:00Z; if that is "
+        "right, add it with geval board add --at"
     )
     later = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT + timedelta(minutes=1), arrived="mtime")
     assert {one.submitter: one.state for one in later} == {"ann": "scored", "bob": "refused"}

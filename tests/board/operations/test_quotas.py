@@ -93,8 +93,7 @@ def test_who_is_late_is_told(sqlite_board, submission):
 
 
 def test_each_phase_has_its_quota_and_its_variants(board, submission):
-    board = in_two_phases(board)
-    early = DEADLINE - timedelta(minutes=5)
+    board, early = in_two_phases(board), DEADLINE - timedelta(minutes=5)
     many = [f"k={number}" for number in range(6)]
     receipt = add(board, str(submission("Ann", tests=("dev-0",), variants=many)), at=early, now=NOW)
     assert (receipt.state, receipt.cost) == ("scored", 1)

@@ -247,8 +247,7 @@ def test_two_outputs_of_one_variant_of_a_test_that_comes_later(with_later_test, 
     """They reject nothing as long as it is not scored, and then are left out."""
     source = submission("ann", tests=("test-A", LATER_TEST))
     write(source / LATER_TEST / "out.tsv.gz", "")
-    code = add(with_later_test, str(source), now=NOW).code
-    before = places(with_later_test)
+    code, before = add(with_later_test, str(source), now=NOW).code, places(with_later_test)
     board = name_it(with_later_test, tmp_path)
     (receipt,) = rescore(board, now=LATER).receipts
     reason = "`test-B/out.tsv` and `test-B/out.tsv.gz` are the same variant; only one is allowed"

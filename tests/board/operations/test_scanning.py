@@ -36,8 +36,7 @@ ALL = [("ann", "scored"), ("bad", "rejected"), ("bob", "scored"), ("eve", "score
 
 def test_all_that_is_there_is_added(board, uploads):
     calls = []
-    receipts = scan(board, str(uploads), now=NOW, progress=lambda *all: calls.append(all))
-    assert states(receipts) == ALL
+    assert states(scan(board, str(uploads), now=NOW, progress=lambda *all: calls.append(all))) == ALL
     assert calls[-1] == (5, 5)
     assert [entry.submitter for entry in standings(board, now=NOW).entries] == ["ann", "bob", "eve"]
     status = status_of(board, NOW)
@@ -97,8 +96,7 @@ def test_a_retry_that_cannot_be_received_leaves_what_was_received(board, submiss
 
 @pytest.mark.parametrize("packed", [True, False], ids=["archive", "folder"])
 def test_what_a_limit_kept_out_is_accepted_once_it_is_larger(board, submission, tmp_path, packed):
-    source = submission("ann", variants=("k=1", "k=2", "k=3"))
-    uploads = tmp_path / "uploads"
+    source, uploads = submission("ann", variants=("k=1", "k=2", "k=3")), tmp_path / "uploads"
     if packed:
         shutil.make_archive(str(source), "zip", source)
         shutil.rmtree(source)

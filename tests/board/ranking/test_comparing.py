@@ -40,8 +40,7 @@ def test_another_metric_is_tested_on_itself(tmp_path, metric):
     one, other = lines[:30] + ["the dog"] * 10, ["a dog sleeps well"] * 10 + lines[10:25] + ["a"] * 15
     for name, of in (("expected", lines), ("one", one), ("other", other)):
         (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in of))
-    board_rows = Rows(tmp_path, metric=metric, samples="200")
-    statistics = []
+    board_rows, statistics = Rows(tmp_path, metric=metric, samples="200"), []
     for number, name in enumerate(("one", "other"), 1):
         score = score_file(tmp_path / f"{name}.tsv", tmp_path / "expected.tsv", metric=metric).scores[0]
         statistics.append(score.statistics)
@@ -57,11 +56,6 @@ def test_another_metric_is_tested_on_itself(tmp_path, metric):
 def some_losses(seed, lines=30):
     chance = random.Random(seed)
     return [chance.expovariate(0.3) + 0.2 * seed for _ in range(lines)]
-
-
-@pytest.fixture
-def rows(tmp_path, database):
-    return Rows(tmp_path, database=database)
 
 
 def compared(rows):

@@ -5,17 +5,12 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rows import NOW, START, Rows
+from rows import NOW, START
 from sqlalchemy import event, select
 
 from geval_py.board.database.schema import REJECTED, board, disclosures
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.tables.numbers import difference, interval, rounded, rounded_outward
-
-
-@pytest.fixture
-def rows(tmp_path):
-    return Rows(tmp_path)
 
 
 def shown(rows):

@@ -57,7 +57,8 @@ def smoothed(share):
 
 
 COPIES = {
-    "reordered": lambda line, chance, _: chance.sample(line, len(line)), "noise of 0.1 %": noisy(0.001), "noise of 5 %": noisy(0.05),
+    "reordered": lambda line, chance, _: chance.sample(line, len(line)),
+    "noise of 0.1 %": noisy(0.001), "noise of 5 %": noisy(0.05),
     "a line changed": changed({3}), "five lines changed": changed({3, 30, 60, 90, 120}),
     "5 % to the rest": with_rest(0.05), "20 % to the rest": with_rest(0.2), "2 % to all words": smoothed(0.02),
     "sharpened": lambda line, *_: scaled([(word, p**1.05) for word, p in line]),
@@ -128,8 +129,7 @@ def test_outputs_of_different_submitters_alone_are_compared_by_their_order_too(t
 
 def test_right_answers_of_good_systems_are_not_copies(tmp_path):
     """Two classifiers that are right in 95 % of lines agree in 90 %."""
-    chance = random.Random(2)
-    rows = Rows(tmp_path, metric="Accuracy")
+    chance, rows = random.Random(2), Rows(tmp_path, metric="Accuracy")
     for name in ("one", "other"):
         rows.submit(name, [float(chance.random() < 0.05) for _ in range(2000)])
     assert pairs_in(rows) == []

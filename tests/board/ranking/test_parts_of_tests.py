@@ -89,8 +89,7 @@ def scored_by(board, documents, submission, cells):
     tests = [replace(test, documents=documents) for test in board.settings.tests]
     receipt = add(with_settings(board, tests=tests), str(submission("ann")), now=NOW)
     query = select(evaluations.c.documents, evaluations.c.lines).where(evaluations.c.documents.is_not(None))
-    stored = rows_of(board, query)
-    return receipt, [unpack_documents(*row).of_line.tolist() for row in stored]
+    return receipt, [unpack_documents(*row).of_line.tolist() for row in rows_of(board, query)]
 
 
 @pytest.mark.parametrize(("column", "size"), [("1", 30), ("2", 3), ("2,1", 30)])
@@ -134,8 +133,8 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
 
 
 @pytest.mark.parametrize(("keys", "message"), [
-    *(({"tests": f"{{test-A: {{split: {share}}}}}"}, "`split` must be a percentage between 0 % and 100 %, such as 30 %")
-      for share in ("30", "100 %")),
+    *(({"tests": f"{{test-A: {{split: {of}}}}}"}, "`split` must be a percentage between 0 % and 100 %, such as 30 %")
+      for of in ("30", "100 %")),
     ({"tests": "{test-A: {split: 30 %, visible: true}}"},
      "`split` is for hidden answers: leave out `split` or `visible`"),
     ({"seed": "12345"}, "`split` needs a secret `seed`: with 12345, anyone can compute the public lines"),
@@ -152,6 +151,11 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
      "Europe/Nowhere` is not a time with one time zone; write it as"),
     ({"phases": "[{name: a}]"}, "`until` is missing"), ({"phases": "[1]"}, "`phases` must have keys with values"),
     ({"metric": '" "'}, "`metric` must not be empty"), ({"title": '" "'}, "`title` must not be empty"),
+    *(({"phases": f"[{{name: dev, until: 2027-01-02T12:00:00Z, {own}}}]"}, message) for own, message in [
+        ("tests: [test-B]", "the phase `dev` names `test-B`, which is not in `tests`"),
+        ("test: [a]", "unknown key `test`; did you mean `tests`?"), ("variants: 0", "`variants` must be at least 1"),
+        ("disclosed: 16", "`disclosed` must be at most 15"), ("ladder: maybe", "`ladder` must be true or false"),
+    ]),
     ({"entries": "some"}, "`entries` must be 'best' or 'all'"),
     ({"transports": "[https, ftp]"}, "`transports` must be 'https', 'ssh', 'git', 'http' or 'file'"),
     ({"limits": "{files: 0}"}, "`files` must be at least 1"),
@@ -207,12 +211,10 @@ LATER = OVER + timedelta(days=5)
 ], ids=["after its last phase", "in an earlier phase", "late", "without phases"])  # fmt: skip
 def test_the_part_that_decides(rows, public, keys, at, phase, now, part):
     rows.edit(**keys)
-    of = losses(public, on_public=2, on_private=5)
+    of, lines = losses(public, on_public=2, on_private=5), public if part == "public" else private_of(public)
     rows.submit("one", of, at=at)
     found = rows.standings("test-A", phase=phase, now=now)
-    assert [entry.score for entry in found.entries] == [
-        score_of(public if part == "public" else private_of(public), of)
-    ]
+    assert [entry.score for entry in found.entries] == [score_of(lines, of)]
     assert part == "private" or found.notes == ("the scores are of the public part, 30 lines",)
 
 
@@ -272,8 +274,7 @@ def test_nothing_of_the_private_part_is_computed_before_the_deadline(rows, publi
 
 
 def test_an_infinite_loss_counts_in_its_part_alone(rows, public):
-    private = private_of(public)
-    of = losses(public, on_public=2, on_private=5)
+    private, of = private_of(public), losses(public, on_public=2, on_private=5)
     of[min(private)] = math.inf
     rows.submit("one", of, at=IN_FINAL)
     assert rows.table(now=OPEN) == [(1, "one", score_of(public, of))]

@@ -85,7 +85,6 @@ class Served:
         return rows_of(self.board, query)
 
     def move_answers(self):
-        """Move the answers of test-A by one line."""
         answers = Path(self.board.settings.answers, "test-A", "expected.tsv")
         words = answers.read_text(encoding="utf-8").splitlines(keepends=True)
         answers.write_text("".join([*words[1:], words[0]]), encoding="utf-8")
@@ -142,8 +141,6 @@ def listening(app, folder, clock, port, *, workers=1):
 
 
 class Browser:
-    """A client that runs each request to its end."""
-
     def __init__(self, app, *, headers=None, own=True):
         self._app, self.cookies = app, httpx.Cookies()
         self._headers = {**(OWN if own else {}), **(headers or {})}

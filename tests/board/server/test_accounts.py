@@ -78,8 +78,7 @@ def test_an_owner_learns_no_names_and_makes_no_link_for_others(served):
 
 
 def test_the_organiser_is_told_of_an_account_and_changes_it_only_after_closing_it(served, invite, command):
-    anna = served.signed_in("anna")
-    thief = served.browser()
+    anna, thief = served.signed_in("anna"), served.browser()
     thief.cookies.update(anna.cookies)
     older = served.invite("anna")
     account = "`anna` has an account: submitter, team `anna`, made by an organiser on 2027-01-10"

@@ -50,8 +50,7 @@ def test_a_team_gets_a_later_deadline(served, geval_now):
     grades = geval_now("show", "--by", "person", "--format", "csv")[1].splitlines()
     assert [line.split(",")[-1] for line in grades[1:]] == ["extended", ""]
     assert served.browser().get(f"/submissions/{code}.html").text.count("main") > 0
-    status = geval_now("status", "--format", "json")[1]
-    assert status.count('"phase": "main"') == 2
+    assert geval_now("status", "--format", "json")[1].count('"phase": "main"') == 2
     assert served.send("anna", output("test-A", 0.55))["scores"][0]["score"] != "–"
     served.clock.wait(hours=48)
     late = served.send("anna", output("test-A", 0.7))["code"]
@@ -67,7 +66,8 @@ def test_a_team_gets_a_later_deadline(served, geval_now):
     (PHASES, ["anna", "--phase", "dev", "--more", "1"], "the board has no phase `dev`\n  it has main"),
     (PHASES, ["anna", "--until", "2027-01-10T12:30:00Z"], "the deadline must be later than 2027-01-10T13:00:00Z"),
     (PHASES, ["anna", "--more", "-1"], "a team may have 0 to 1000 more submissions a day, not -1"),
-    (PHASES, ["anna", "--more", "1", "--reason", " "], "an extension needs a reason, which `geval board status` shows"),
+    (PHASES, ["anna", "--more", "1", "--reason", " "],
+     "an extension needs a reason, which `geval board status` shows"),
 ])  # fmt: skip
 def test_what_is_no_extension(served, geval_now, phases, words, message):
     set_keys(served.board, phases=phases)

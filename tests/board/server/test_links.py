@@ -54,8 +54,7 @@ def test_links_end_with_the_role_of_who_made_them(served, geval, how):
 
 
 def test_a_reader_with_a_team_changes_nothing_of_it(served):
-    anna = served.signed_in("anna", team="Team 7")
-    code = served.send("anna", GOOD)["code"]
+    anna, code = served.signed_in("anna", team="Team 7"), served.send("anna", GOOD)["code"]
     rita = served.signed_in("rita", role="reader", team="Team 7")
     assert rita.get("/me").status_code == 200
     member = served.rows(select(table.c.id).where(table.c.name == "rita"))[0]

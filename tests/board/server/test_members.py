@@ -129,8 +129,7 @@ def test_a_team_is_handed_over(served):
 @ON_BOTH
 def test_two_owners_at_the_same_time_leave_no_contradiction(served):
     anna, _ = a_team(served)
-    carl = served.signed_in("carl", team="Team 7")
-    form = member(served, "bob") | SURE
+    carl, form = served.signed_in("carl", team="Team 7"), member(served, "bob") | SURE
     for _ in range(3):
         changes = (anna, "hand-over"), (carl, "remove")
         with ThreadPoolExecutor(2) as threads:

@@ -28,6 +28,12 @@ def set_mail(served, port, **more):
     served.board = Board.open(served.board.folder)
 
 
+def two_members(served, port):
+    set_mail(served, port)
+    for name in ("anna", "bob"):
+        served.signed_in(name, email=f"{name}@uni.example")
+
+
 def failures(served):
     with served.board.reading() as connection:
         return queue_status(connection, served.clock()).undelivered
@@ -103,8 +109,7 @@ def test_pending_invitations_are_mailed_again(served, mailbox):
     text, link = text_of(letter).split("http://board.test")
     assert text == "anna, you are invited to Guess the word.\nThis link signs you in once, until 2027-01-27:\n\n"
     assert served.browser().get(old).status_code == 404
-    browser = served.browser()
-    assert browser.post(link).status_code == 303
+    assert served.browser().post(link).status_code == 303
     assert "invited 3 days ago" in organiser.get("/organiser/people?q=bob").text
     answer = organiser.post("/organiser/invite-again")
     assert (answer.status_code, "no pending invitation has an e-mail address" in answer.text) == (403, True)
@@ -170,9 +175,7 @@ def test_what_was_taken_by_a_worker_that_died_is_sent_by_another(served, mailbox
 
 
 def test_a_mailbox_that_hangs_delays_only_its_own_mails(served, mailbox, monkeypatch):
-    set_mail(served, mailbox.port)
-    for name in ("anna", "bob"):
-        served.signed_in(name, email=f"{name}@uni.example")
+    two_members(served, mailbox.port)
     olga, send = served.signed_in("olga", role="organiser"), delivery._send
     trying, go_on = threading.Event(), threading.Event()
 
@@ -204,9 +207,7 @@ def test_a_mailbox_that_hangs_delays_only_its_own_mails(served, mailbox, monkeyp
 
 def test_an_announcement_is_mailed_to_all_members(served, mailbox, geval):
     assert geval("board", "announce", served.board.folder, "Soon", "--mail")[0] == 2
-    set_mail(served, mailbox.port)
-    for name in ("anna", "bob"):
-        served.signed_in(name, email=f"{name}@uni.example")
+    two_members(served, mailbox.port)
     served.signed_in("cid")  # has no address
     olga = served.signed_in("olga", role="organiser")
     olga.post("/organiser/announce", data={"text": "test-B opens", "mail": "yes"})

@@ -131,7 +131,8 @@ def test_without_mail_pending_invitations_are_a_file_of_new_links(served, organi
 
 
 @pytest.mark.parametrize(("change", "form", "status", "says"), [
-    *(("announce", {"text": text}, 422, "an announcement must have 1 to 2,000 characters") for text in ("  ", "x" * 2001)),
+    *(("announce", {"text": text}, 422, "an announcement must have 1 to 2,000 characters")
+      for text in ("  ", "x" * 2001)),
     ("take-back", {"number": "7"}, 422, "there is no announcement 7"),
     ("withdraw", {"code": "0" * 12, "reason": "x"} | SURE, 422, "No submission has the code"),
     ("restore", {"code": "0" * 12}, 422, "No submission has the code"),
@@ -140,8 +141,7 @@ def test_without_mail_pending_invitations_are_a_file_of_new_links(served, organi
     ("invite", {"name": "eve", "role": "king"}, 422, "there is no role `king`"), ("invite", {"name": ""}, 422, ""),
 ])  # fmt: skip
 def test_what_an_organiser_gets_wrong_changes_nothing(shared, anyone, change, form, status, says):
-    before = log(shared)
-    answer = anyone["olga"].post(f"{HOME}/{change}", data=form)
+    before, answer = log(shared), anyone["olga"].post(f"{HOME}/{change}", data=form)
     assert (answer.status_code, says in answer.text) == (status, True)
     assert log(shared) == before
 
@@ -241,8 +241,7 @@ def test_an_organiser_rescores(served, organiser, geval):
     assert rescored() == (False, "done", "nothing is out of date\n")
     assert "nothing is out of date" in organiser.get(HOME).text
     assert geval("board", "rescore", served.board.folder, "--dry-run") == (0, "nothing is out of date\n", "")
-    home = organiser.get(HOME).text
-    assert "<strong>Dry run</strong> asked for by organiser" in home
+    assert "<strong>Dry run</strong> asked for by organiser" in organiser.get(HOME).text
     assert ("organiser", "rescored", "dry run") in log(served)
     assert geval("board", "announce", served.board.folder, "Soon") == (0, "1\n", "")
     assert ("organiser", "announced", "Soon") in log(served)

@@ -57,8 +57,7 @@ def test_a_board_with_an_error_in_its_settings_stops_no_other(folder, tmp_path, 
     text = path.read_text(encoding="utf-8")
     path.write_text("title: [", encoding="utf-8")
     several = Several(folder, tmp_path / "place")
-    browser = Browser(several.app)
-    error = "The settings of the board have an error."
+    browser, error = Browser(several.app), "The settings of the board have an error."
     for page in ("/course/gap/", "/course/gap/index.html"):
         answer = browser.get(page)
         assert (answer.status_code, answer.text) == (503, f"{error}\n")

@@ -124,7 +124,6 @@ def half_a_form(path, browser):
 
 
 def test_a_form_is_refused_before_its_body_comes(served, address, monkeypatch):
-    """By the role, and by the number of uploads in progress, of bytes, and of uploads in an hour."""
     reader, anna, bob = served.signed_in("ron", role="reader"), served.signed_in("anna"), served.signed_in("bob")
     assert statuses(ask(address, UPLOAD + cookie(reader) + b"\r\n", seconds=20)) == [403]
     monkeypatch.setattr(served.server.receiving, "default_factory", lambda: asyncio.Semaphore(1))
@@ -236,8 +235,7 @@ def test_a_token_that_was_ended_is_not_used_again(served):
     program, anna = served.token("anna"), served.signed_in("anna")
     assert program.get("/api/me").status_code == 200
     (number,) = served.rows(select(secrets.c.id).where(secrets.c.kind == people_secrets.TOKEN))
-    bob = served.signed_in("bob")
-    assert bob.post("/me/end", data={"number": number}).status_code == 303
+    assert served.signed_in("bob").post("/me/end", data={"number": number}).status_code == 303
     assert program.get("/api/me").status_code == 200, "another account's token is not bob's to end"
     assert anna.post("/me/end", data={"number": number}).status_code == 303
     assert program.get("/api/me").status_code == 401
@@ -268,8 +266,7 @@ def changes():
 
 
 def test_no_change_is_made_from_another_site_on_any_route(served):
-    browser = served.signed_in("olga", role="organiser")
-    found = list(changes())
+    browser, found = served.signed_in("olga", role="organiser"), list(changes())
     assert len(found) > 9
     for site, (method, path) in itertools.product(("cross-site", "same-site", "none"), found):
         answer = browser.request(method, path, headers={"Sec-Fetch-Site": site}, data={"name": "x"})

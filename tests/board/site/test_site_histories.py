@@ -38,9 +38,8 @@ def page_of(files, name):
 
 def test_each_submitter_has_a_page_with_all_submissions(view, files):
     for name in {one.submitter for one in view.submissions}:
-        codes = re.findall(
-            r'<th scope="row"><a class="code" href="\.\./submissions/(\w+)\.html"', page_of(files, name)
-        )
+        page = page_of(files, name)
+        codes = re.findall(r'<th scope="row"><a class="code" href="\.\./submissions/(\w+)\.html"', page)
         assert codes == [one.code for one in view.submissions if one.submitter == name]
     pages = [path for path in files if path.startswith("submitters/")]
     assert len(pages) == len({one.submitter for one in view.submissions})
@@ -90,8 +89,7 @@ def test_of_many_links_the_first_stand_in_the_table():
 
 def with_scores(scores, hours):
     """Submissions with these scores, the latest first, of which each came some hours after the one before."""
-    found = site_views.submissions_of(len(scores), len(scores))
-    sent = []
+    found, sent = site_views.submissions_of(len(scores), len(scores)), []
     for number, (one, score) in enumerate(zip(found, scores, strict=True)):
         outputs = [replace(output, figures={"PerplexityHashed": Figures(value=score)}) for output in one.outputs[:1]]
         moment = START + timedelta(hours=hours * number)
