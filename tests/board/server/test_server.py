@@ -250,9 +250,11 @@ def test_the_same_content_in_another_archive_is_refused_and_costs_nothing(served
 
 def test_an_upload_is_not_dated_before_the_newest_submission(served):
     """The clock was set back; the quota, phases and order of what came before stay as they are."""
-    served.token("anna").put(OUT, GOOD)
+    program = served.token("anna")
+    program.put(OUT, GOOD)
     served.clock.wait(hours=-30)
-    assert served.send("anna", output("test-A", 0.6))["arrived"] == "2027-01-10T12:00:00Z"
+    number = program.put(OUT, output("test-A", 0.6)).json()["number"]
+    assert (state(program, number)["arrived"], served.work()) == ("2027-01-10T12:00:00Z", 2)
 
 
 def test_what_a_limit_kept_out_is_accepted_once_it_is_larger(served):
