@@ -105,8 +105,8 @@ def test_texts_that_are_no_utf_8_are_told(look, line):
 @pytest.mark.parametrize(("data", "reason"), [
     (BIGRAM[:-1].rpartition(b"\n")[0], f"`{OUT}`: the output has 211 lines for 212 items [E103]"),
     (b"", f"`{OUT}`: the output has no line [E102]"), (b"x\n" * 212, f"`{OUT}`: an entry has no colon [E113]"),
-    (b"\xff\xfea\0:\0" * 9, f"`{OUT}`: it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with "
-     "`Out-File -Encoding utf8`) [E106]"),
+    (b"\xff\xfea\0:\0" * 9, f"`{OUT}`: the output cannot be read: it is UTF-16 or UTF-32 text; write it as UTF-8 (in "
+     "PowerShell, with `Out-File -Encoding utf8`) [E106]"),
 ], ids=["too-few", "empty", "no-colon", "utf-16"])  # fmt: skip
 def test_an_error_of_the_checker_rejects_and_nothing_is_scored(look, data, reason):
     findings = look({OUT: data})
@@ -149,8 +149,9 @@ def test_no_finding_depends_on_the_hidden_answers(look, place, settings, tmp_pat
 
 def test_an_output_that_unpacks_to_too_much(look, settings):
     small = replace(settings, limits=replace(settings.limits, bytes=10_000))
+    reason = "the output cannot be read: it unpacks to more than 10000 bytes [E105]"
     findings = look({"dev-0/out.tsv.zst": zstd_module().compress(b":1\n" * 10_000)}, small)
-    assert findings.reason == "`dev-0/out.tsv.zst`: it unpacks to more than 10000 bytes [E105]"
+    assert findings.reason == f"`dev-0/out.tsv.zst`: {reason}"
 
 
 def test_an_output_beyond_what_its_test_set_needs_is_not_checked(look, monkeypatch):

@@ -361,8 +361,8 @@ def test_an_upload_beyond_what_the_test_set_needs_is_not_checked(served, monkeyp
     monkeypatch.setattr(sources, "FREE_BYTES", 1000)
     content = lzma.compress(b":1\n" * 1_000_000)
     told = served.send("bob", content, "/upload/out.tsv.xz?test=test-A&dry=yes")
-    reason = f"`test-A/out.tsv.xz`: it unpacks to more than {1000 + 1000 * len(content)} bytes [E105]"
-    assert (told["state"], told["reason"]) == ("rejected", reason)
+    reason = f"the output cannot be read: it unpacks to more than {1000 + 1000 * len(content)} bytes [E105]"
+    assert (told["state"], told["reason"]) == ("rejected", f"`test-A/out.tsv.xz`: {reason}")
 
 
 def test_with_an_address_of_https_cookies_and_headers_insist_on_it(board, tmp_path):
