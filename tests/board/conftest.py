@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 from fork_server import ForkedChild
 from processes import is_alive
-from samples import submission_in, without_limits, write_challenge
+from rows import Rows
+from samples import mount, submission_in, without_limits, write_challenge
 from sqlalchemy import Engine, event, inspect
 from story import Jobs, run_here
 
@@ -46,8 +47,7 @@ class Cluster:
         self.folder = tempfile.mkdtemp(prefix="geval-pg-", dir=place)  # short: a socket's path has 107 bytes at most
         self.user = None
         if os.getuid() == 0:
-            names = {user.pw_name for user in pwd.getpwall()}
-            self.user = "postgres" if "postgres" in names else "nobody"
+            self.user = "postgres" if "postgres" in {user.pw_name for user in pwd.getpwall()} else "nobody"
             shutil.chown(self.folder, self.user)
         self.numbers = itertools.count(1)
         self.run("initdb", "-D", f"{self.folder}/data", "-U", "geval", "--auth=trust", "--no-sync", "-E", "UTF8")
@@ -55,10 +55,9 @@ class Cluster:
 
     def run(self, name, *words):
         user = {} if self.user is None else {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid}
-        extra = {} if self.user is None else {"extra_groups": []}
-        subprocess.run(
-            [programme(name), *words], check=True, cwd=self.folder, stdout=subprocess.DEVNULL, **user, **extra
-        )
+        user |= {"extra_groups": []} if user else {}
+        more = {"cwd": self.folder, "stdout": subprocess.DEVNULL, **user}
+        subprocess.run([programme(name), *words], check=True, **more)
 
     def start(self):
         options = f"-k {self.folder} -c listen_addresses= -c fsync=off -c max_connections=60"
@@ -217,17 +216,16 @@ def submission(tmp_path):
 
 
 @pytest.fixture
+def rows(tmp_path, database):
+    return Rows(tmp_path, database=database)
+
+
+@pytest.fixture
 def small_disk():
     """A file system of 16 megabytes, which PostgreSQL can reach too."""
     folder = Path(tempfile.mkdtemp(prefix="geval-disk-", dir="/tmp"))
     try:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=16m,mode=777", "tmpfs", str(folder)]
-        try:
-            mounted = subprocess.run(mount, check=False, capture_output=True, text=True)
-        except FileNotFoundError:
-            pytest.skip("there is no mount: a full disk cannot be tried here")
-        if mounted.returncode:
-            pytest.skip(f"a small tmpfs cannot be mounted here: {mounted.stderr.strip()}")
+        mount("-t", "tmpfs", "-o", "size=16m,mode=777", "tmpfs", str(folder))
         folder.chmod(0o777)
         yield folder
         subprocess.run(["umount", "--lazy", str(folder)], check=True)

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
 
 SOURCE = Path(__file__).parents[2] / "challenges/gazette"
 TEST = "test-A"
@@ -58,13 +57,6 @@ def write(path, text):
     return path
 
 
-class Sent(NamedTuple):
-    """A submission that is added: where it is, and the options of ``geval board add``."""
-
-    source: str
-    options: tuple[str, ...]
-
-
 HOSTILE = "=1+1 <script>alert(1)</script> \u2060\u200bKim"
 GONITO = """\
 description: Bigrams, "with" <b>smoothing</b>
@@ -93,7 +85,7 @@ def uploads(folder):
 
 
 def letters(folder):
-    """Nine more to add, by submitter: variants, late, another zone, withdrawn, over quota, hostile, git, baseline."""
+    """What ``geval board add`` gets: variants, late, another zone, withdrawn, over quota, hostile, git, baseline."""
     for number in (1, 2, 3):
         write(folder / f"fay/{TEST}/out-model=trigram,k={number}.tsv", output(0.2 + 0.1 * number, seed=number))
     for number, name in enumerate(("gus", "hal", "ivy", "jon", "jon-again", "kim"), 10):
@@ -103,23 +95,20 @@ def letters(folder):
     write(folder / "base" / TEST / "out.tsv", without_answers(output(0.5, seed=20)))
     branch = repository(folder / "lou", output(0.3, seed=30))
     return [
-        Sent(str(folder / "fay"), ("--at", "2025-01-20T12:00:00Z")),
-        Sent(str(folder / "gus"), ("--at", "2025-02-01T00:00:00+01:00")),  # a minute after the deadline
-        Sent(str(folder / "hal"), ("--at", "2025-02-01 07:58 Asia/Tokyo")),  # a minute before it
-        Sent(str(folder / "ivy"), ("--at", "2025-01-21T12:00:00Z")),
-        Sent(str(folder / "jon"), ("--at", "2025-01-22T12:00:00Z")),
-        Sent(str(folder / "jon-again"), ("--submitter", "JON", "--at", "2025-01-22T13:00:00Z")),
-        Sent(str(folder / "kim"), ("--submitter", HOSTILE, "--at", "2025-01-23T12:00:00Z")),
-        Sent(f"git+file://{branch}@main", ("--submitter", "lou", "--at", "2025-01-24T12:00:00Z")),
-        Sent(str(folder / "base"), ("--baseline", "--at", "2025-01-02T12:00:00Z")),
+        (folder / "fay", "--at", "2025-01-20T12:00:00Z"),
+        (folder / "gus", "--at", "2025-02-01T00:00:00+01:00"),  # a minute after the deadline
+        (folder / "hal", "--at", "2025-02-01 07:58 Asia/Tokyo"),  # a minute before it
+        (folder / "ivy", "--at", "2025-01-21T12:00:00Z"),
+        (folder / "jon", "--at", "2025-01-22T12:00:00Z"),
+        (folder / "jon-again", "--submitter", "JON", "--at", "2025-01-22T13:00:00Z"),
+        (folder / "kim", "--submitter", HOSTILE, "--at", "2025-01-23T12:00:00Z"),
+        (f"git+file://{branch}@main", "--submitter", "lou", "--at", "2025-01-24T12:00:00Z"),
+        (folder / "base", "--baseline", "--at", "2025-01-02T12:00:00Z"),
     ]
 
 
-AUTHOR = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in [("NAME", "Lou"), ("EMAIL", "lou@example.org"), ("DATE", "2025-01-24T10:00:00Z")]
-}
+LOU = {"NAME": "Lou", "EMAIL": "lou@example.org", "DATE": "2025-01-24T10:00:00Z"}
+AUTHOR = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in LOU.items()}
 
 
 def repository(folder, text):
@@ -127,10 +116,8 @@ def repository(folder, text):
     write(folder / TEST / "out.tsv", text)
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"} | AUTHOR
     for words in (
-        ["init", "--quiet", "--initial-branch=main"],
-        ["add", TEST],
+        ["init", "--quiet", "--initial-branch=main"], ["add", TEST], ["config", "uploadpack.allowFilter", "true"],
         ["commit", "--quiet", "--message", "A recurrent model\n\ntags: neural, recurrent"],
-        ["config", "uploadpack.allowFilter", "true"],
-    ):
+    ):  # fmt: skip
         subprocess.run(["git", *words], cwd=folder, env=environment, check=True)
     return folder

@@ -5,6 +5,7 @@ import hashlib
 import math
 from array import array
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from sqlalchemy import insert, select, update
 
@@ -12,17 +13,15 @@ from geval_py.board.database.schema import SCORED, evaluations, files, outputs, 
 from geval_py.board.database.store import Board, create_tables, place_of
 from geval_py.board.ranking.disclosure import complete, disclose
 from geval_py.board.ranking.leaderboard import standings
+from geval_py.board.ranking.parts import public_lines
 from geval_py.board.ranking.views import Figures
 from geval_py.board.settings import settings_of
 from geval_py.board.submission import pack
 
 START = datetime(2027, 1, 1, 12, tzinfo=UTC)
 NOW = START + timedelta(days=10)
-TESTS = "{test-A: {}}"
-KEYS = {
-    "title": "Gazette", "challenge": "challenge", "answers": "answers", "metric": "PerplexityHashed", "samples": "50",
-    "tests": TESTS,
-}  # fmt: skip
+KEYS = {"title": "Gazette", "challenge": "challenge", "answers": "answers", "metric": "PerplexityHashed"}
+KEYS |= {"samples": "50", "tests": "{test-A: {}}"}
 
 
 def settings(folder="/board", **keys):
@@ -54,6 +53,10 @@ class Rows:
         self.keys |= keys
         self.board = Board(self.folder, settings(self.folder, **self.keys), self.board.place)
 
+    def write_settings(self):
+        text = "".join(f"{key}: {value}\n" for key, value in (KEYS | self.keys).items())
+        Path(self.folder, "board.yaml").write_text(text, encoding="utf-8")
+
     @contextlib.contextmanager
     def together(self):
         """Run all statements in one transaction."""
@@ -77,10 +80,7 @@ class Rows:
         return self.run(select(table).order_by(*table.primary_key))
 
     def submit(self, name, *variants, at=0, test="test-A", **more):
-        """Add a submission, ``at`` hours from the start; gives its code.
-
-        A variant is a score, line losses, or a dict of these by metric.
-        """
+        """Add a submission, ``at`` hours from the start, of scores, line losses or dicts of them; gives its code."""
         self.count += 1
         code = f"{self.count:012x}"
         values = {
@@ -149,5 +149,18 @@ class Rows:
 
     def table(self, test=None, **more):
         """The places, submitters and shown scores of a leaderboard."""
-        entries = self.standings(test, **more).entries
-        return [(entry.place, entry.submitter, entry.score) for entry in entries]
+        return [(entry.place, entry.submitter, entry.score) for entry in self.standings(test, **more).entries]
+
+
+LINES, SEED = 60, "728190312"
+PUBLIC = public_lines([str(line) for line in range(LINES)], 0.5, f"{SEED} test-A")
+
+
+def rows_in_parts(folder, **keys):
+    """A board whose test has a public and a private part."""
+    (folder / "challenge").mkdir()
+    return Rows(folder, tests="{test-A: {split: 50 %, disclosed: 3}}", seed=SEED, **keys)
+
+
+def losses_by_part(on_public, on_private):
+    return [float(on_public if line in PUBLIC else on_private) for line in range(LINES)]

@@ -5,6 +5,8 @@ import json
 import os
 import random
 import re
+import subprocess
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -40,6 +42,21 @@ def frozen(path, text):
     return path.read_text(encoding="utf-8")
 
 
+def files_in(folder):
+    """The contents of all files in a folder, by their paths."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def mount(*words):
+    """Mount a file system; the test is skipped where that cannot be done."""
+    try:
+        done = subprocess.run(["mount", *words], check=False, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("there is no mount: a full disk, or one that cannot be written, cannot be tried here")
+    if done.returncode:
+        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
+
+
 def change(board, operation, *values, moment=NOW, **more):
     """Change a board by an operation, in a transaction."""
     with changing(board, moment) as connection:
@@ -51,11 +68,41 @@ def verified(receipt, key):
     return json.loads(jws.deserialize_compact(receipt, OKPKey.import_key(json.loads(key)), ["Ed25519"]).payload)
 
 
-def count(board, table):
-    """The number of a table's rows."""
-    store = accounts_of(board).database if table.metadata is people_schema.METADATA else board
+def rows_of(board, query):
+    """The rows of a query to a board or its accounts; of one with a single column its values."""
+    of_people = getattr(query.get_final_froms()[0], "metadata", None) is people_schema.METADATA
+    store = accounts_of(board).database if of_people else board
     with store.reading() as connection:
-        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+        found = connection.execute(query).all()
+    return [row[0] if len(row) == 1 else row for row in found]
+
+
+def count(board, table):
+    return rows_of(board, select(func.count()).select_from(table))[0]
+
+
+def with_settings(board, **changes):
+    return replace(board, settings=replace(board.settings, **changes))
+
+
+def with_limits(board, **limits):
+    return with_settings(board, limits=replace(board.settings.limits, **limits))
+
+
+def states(receipts):
+    return [(receipt.submitter, receipt.state) for receipt in receipts]
+
+
+def set_keys(board, **keys):
+    """Change keys of the board.yaml of a board or its folder, each of one line, or add them."""
+    path = f"{getattr(board, 'folder', board)}/board.yaml"
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for key in keys:
+        text = re.sub(rf"^{key}:.*\n(?: .*\n)*", "", text, flags=re.MULTILINE)
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        file.write(text + "\n" + "".join(f"{key}: {value}\n" for key, value in keys.items()))
+    os.replace(f"{path}.new", path)  # at once, as a server may read it meanwhile
 
 
 def words_of(test):
@@ -99,14 +146,12 @@ def without_limits(folder):
 def submission_in(place):
     """Return what makes submissions ``uploads/NAME``: an output a test and variant, and gonito.yaml if it is given."""
 
-    def make(
-        name, skill=0.5, *, seed=0, tests=("test-A",), variants=("",), gonito=None, folder="uploads", lines=LINES
-    ):
+    def make(name, skill=0.5, *, seed=0, tests=("test-A",), variants=("",), gonito="", folder="uploads", lines=LINES):
         made = place / folder / name
         for test, (number, variant) in itertools.product(tests, enumerate(variants)):
             file = f"out-{variant}.tsv" if variant else "out.tsv"
             write(made / test / file, output(test, skill, seed + number, lines))
-        if gonito is not None:
+        if gonito:
             write(made / "gonito.yaml", gonito)
         return made
 
@@ -119,3 +164,6 @@ def output(test, skill, seed=0, lines=LINES):
     shares = [min(0.98, max(0.0, skill * chance.uniform(0.5, 1.5))) for _ in range(LINES)]
     pairs = itertools.islice(zip(words_of(test), shares, strict=True), lines)
     return "".join(f"{word}:{share:.4f} :{0 if skill == 0 else 1 - share:.4f}\n" for word, share in pairs)
+
+
+OUT, GOOD = "/upload/out.tsv?test=test-A", output("test-A", 0.5)  # what a server is sent

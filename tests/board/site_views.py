@@ -8,6 +8,7 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+from itertools import product
 
 from geval_py.board.ranking.views import Entry, Figures, OutputView, Standings, SubmissionView
 from geval_py.board.settings import BoardSettings, Phase, Test
@@ -38,10 +39,8 @@ def submission(number, *, submitter, score, rng, **changes):
     own = {"model": rng.choice(["bigram", "trigram", "lstm", "transformer"]), "k": str(rng.choice([1, 2, 4, 8, 16]))}
     outputs, variant = [], ",".join(f"{name}={value}" for name, value in own.items())
     for index, (test, value) in enumerate([("test-A", score), ("dev-0", score * 0.93)], 2 * number):
-        figure = figures(value, rng)
-        outputs.append(
-            OutputView(id=index, test=test, variant=variant, params=own, figures=figure, evaluation_id=index)
-        )
+        output = {"id": index, "test": test, "variant": variant, "params": own, "evaluation_id": index}
+        outputs.append(OutputView(**output, figures=figures(value, rng)))
     values = {
         "code": f"{number * 2654435761 % 16**12:012x}", "submitter": submitter,
         "arrived": START + timedelta(hours=7 * number),
@@ -94,9 +93,8 @@ def entry_of(one, output, score, place):
 def submissions_of(number, submitters, seed=7):
     """Submissions in the order of time: better and better, a baseline first, some broken, one withdrawn, one hostile."""
     rng = random.Random(seed)
-    found = [
-        submission(0, submitter="organisers", score=327.53, rng=rng, baseline=True, description="unigram baseline")
-    ]
+    first = {"submitter": "organisers", "score": 327.53, "baseline": True, "description": "unigram baseline"}
+    found = [submission(0, rng=rng, **first)]
     for index in range(1, number):
         score = 150 + 180 * math.exp(-2.5 * index / number) * rng.random() + rng.random() * 20
         name = f"Team {index % submitters:03}"
@@ -116,11 +114,9 @@ def broken(one, index):
     if index % 23 == 3:
         return replace(one, withdrawn=one.arrived + timedelta(days=1), outputs=())
     if index % 31 == 8:
-        links = [
-            ("code", "https://example.org/x"), ("evil", "javascript:alert(1)"), (HOSTILE, "https://example.org/y"),
-        ]  # fmt: skip
+        links = ("code", "https://example.org/x"), ("evil", "javascript:alert(1)"), (HOSTILE, "https://example.org/y")
         texts = dict.fromkeys(("submitter", "description", "affiliation", "remark"), HOSTILE)
-        return replace(one, **texts, tags=(HOSTILE,), links=tuple(links))
+        return replace(one, **texts, tags=(HOSTILE,), links=links)
     return one
 
 
@@ -128,14 +124,10 @@ def view(found=None, *, digits=4, changes=None, **others):
     """A whole site of submissions in the order of time, by default made-up ones."""
     found = submissions_of(40, 12) if found is None else found
     own = settings(**(changes or {}))
-    standings = {
-        (test.name, phase): standings_of(found, test.name, phase=phase, digits=digits)
-        for test in own.tests
-        for phase in own.phase_names
-    }
+    tables = product([test.name for test in own.tests], own.phase_names)
     values = {
         "settings": own, "metrics": own.metrics, "phase": own.phase_names[0],
-        "standings": standings,
+        "standings": {one: standings_of(found, one[0], phase=one[1], digits=digits) for one in tables},
         "submissions": tuple(reversed(found)), "readme": README, "methods": {},
     }  # fmt: skip
     return SiteView(**(values | others))
@@ -148,22 +140,16 @@ def of_two_phases():
     """A site after a deadline: who came first stands in the phase before it, and who came last behind it."""
     whole = view(changes={"phases": PHASES}, phase="post-deadline")
     middle = whole.submissions[len(whole.submissions) // 2].arrived
-    standings = {
-        (test, phase): replace(
-            of,
-            entries=tuple(
-                replace(one, submission=replace(one.submission, phase=phase))
-                for one in of.entries
-                if (one.submission.arrived > middle) == (phase == "post-deadline")
-            ),
-        )
-        for (test, phase), of in whole.standings.items()
-    }
+    standings = {}
+    for (test, phase), of in whole.standings.items():
+        of_phase = [one for one in of.entries if (one.submission.arrived > middle) == (phase == "post-deadline")]
+        entries = (replace(one, submission=replace(one.submission, phase=phase)) for one in of_phase)
+        standings[test, phase] = replace(of, entries=tuple(entries))
     return replace(whole, standings=standings)
 
 
 class Reader(HTMLParser):
-    """Collects the tags of a page with their attributes, and its text."""
+    """The tags of a page with their attributes, and its text."""
 
     def __init__(self, text):
         super().__init__()

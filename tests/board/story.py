@@ -31,15 +31,6 @@ class Story:
         assert status == 0, err
         return out
 
-    def edit(self, **keys):
-        """Change keys of board.yaml, each of one line."""
-        path = self.folder / "board/board.yaml"
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for key, value in keys.items():
-            (number,) = (n for n, line in enumerate(lines) if line.startswith(f"{key}:"))
-            lines[number] = f"{key}: {value}"
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
 
 def run_here(arguments, settings, place):
     arguments = arguments | attributes(settings, sandbox.SETTINGS)
@@ -65,8 +56,7 @@ class Jobs:
 
     def run(self, arguments, settings, place):
         """Run a job as :func:`run_here` does, or fail."""
-        parcel = arguments.get("parcel")
-        source = arguments.get("source", "")
+        parcel, source = arguments.get("parcel"), arguments.get("source", "")
         name = parcel["name"] if parcel else os.path.basename(source)
         if not parcel:
             self.opened.append(name)

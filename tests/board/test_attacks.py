@@ -6,6 +6,7 @@
 import attackers
 import pytest
 from attackers import Season
+from samples import files_in
 
 from geval_py.board import site
 from geval_py.board.operations import creation
@@ -32,13 +33,10 @@ OTHERS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("attack", "more", "ladder", "lines"), [*QUICK, *(pytest.param(*row, marks=pytest.mark.long) for row in OTHERS)]
-)
-def test_an_attack_reads_answers_without_a_defence_and_none_by_default(
-    attack, more, ladder, lines, tmp_path, monkeypatch, capsys
-):
+@pytest.mark.parametrize("case", [*QUICK, *(pytest.param(row, marks=pytest.mark.long) for row in OTHERS)])
+def test_an_attack_reads_answers_without_a_defence_and_none_by_default(case, tmp_path, monkeypatch, capsys):
     """``lines``: at least so many are learnt without a defence; others of those that were read were believed before."""
+    attack, more, ladder, lines = case
     defended = new_season(tmp_path / "defended", days=3)
     learnt = defended.learnt(attack(defended, **more))
     with monkeypatch.context() as patch:
@@ -56,9 +54,7 @@ def published(season, *logs):
     """All that is published when some outputs were sent: the receipts and the pages."""
     receipts = [season.send(one) for one in logs]
     site.build(season.board, str(season.folder / "public"), now=season.now)
-    files = sorted(path for path in (season.folder / "public").rglob("*") if path.is_file())
-    pages = {str(path.relative_to(season.folder / "public")): path.read_bytes() for path in files}
-    return [(one.code, one.state, one.reason) for one in receipts], pages
+    return [(one.code, one.state, one.reason) for one in receipts], files_in(season.folder / "public")
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from processes import is_alive
-from samples import NOW, ON_BOTH, words_of, write_answers
+from samples import NOW, ON_BOTH, rows_of, words_of, write_answers
 from sqlalchemy import select
 
 from geval_py.board.database.schema import submissions
@@ -50,12 +50,9 @@ class Command:
         for path in (self.pids, self.temporary):
             path.mkdir(exist_ok=True)
         code = RUN.format(pids=str(self.pids), slow=slow)
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", "-c", code, "board", *map(str, words)],
-            env=os.environ | {"TMPDIR": str(self.temporary)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        words, environment = ["board", *map(str, words)], os.environ | {"TMPDIR": str(self.temporary)}
+        streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        self.process = subprocess.Popen([sys.executable, "-I", "-c", code, *words], env=environment, **streams)
 
     def wait_until(self, condition):
         ends = time.monotonic() + 120
@@ -78,8 +75,7 @@ class Command:
 
 
 def stored(board):
-    with board.reading() as connection:
-        return dict(connection.execute(select(submissions.c.name, submissions.c.state)).all())
+    return dict(map(tuple, rows_of(board, select(submissions.c.name, submissions.c.state))))
 
 
 def add_two(command, board, submission, folder):

@@ -3,17 +3,18 @@
 import gzip
 import random
 import re
-import shutil
 import tarfile
 import zipfile
 
 import pytest
+from samples import write
 
 from geval_py import check
-from geval_py.board.database.store import Board
 from geval_py.board.intake import sandbox
+from geval_py.board.operations import creation
 
 LINES = {"test-A": 7, "dev-0": 5}
+LFS = b"version https://git-lfs.github.com/spec/v1\n"
 GOOD = "the:0.5 of:0.25 :0.25\n"
 NAMES = (
     "out.tsv", "out-model=a,k=3.tsv", "out-b.tsv.gz", "out.jsonl", "out-c.csv", "output.tsv", "OUT.tsv", "out.txt",
@@ -41,18 +42,14 @@ def output(chance, name, test):
         lines = ["guess\n", *lines]
     data = "".join(lines).encode()
     if chance.random() < 0.05:
-        data = chance.choice(
-            (b"", b"\x89PNG\r\n\x1a\n\0\0", b"version https://git-lfs.github.com/spec/v1\n", data[:-1])
-        )
+        data = chance.choice((b"", b"\x89PNG\r\n\x1a\n\0\0", LFS, data[:-1]))
     if name.endswith(".gz"):
         data = gzip.compress(data, mtime=0)[: -3 if chance.random() < 0.2 else None]
     return data
 
 
 def submission(seed):
-    """The members of a submission, by their names."""
-    chance = random.Random(seed)
-    members = {}
+    chance, members = random.Random(seed), {}
     if chance.random() < 0.8:
         members["test-A/out.tsv"] = output(chance, "out.tsv", "test-A")
     for _ in range(chance.randrange(3)):
@@ -84,22 +81,14 @@ def packed(folder, members, around=""):
 @pytest.fixture(scope="module")
 def board(tmp_path_factory):
     """A board whose hidden answers are those of test-A; those of dev-0 are public."""
-    from geval_py.cli import main
-
     folder = tmp_path_factory.mktemp("agreement")
     challenge, answers = folder / "challenge", folder / "answers"
-    for test, number in LINES.items():
-        (challenge / test).mkdir(parents=True)
-        (challenge / test / "in.tsv").write_text("a left\ta right\n" * number)
-        (answers / test).mkdir(parents=True)
-        (answers / test / "expected.tsv").write_text("the\n" * number)
-    shutil.copy(answers / "dev-0/expected.tsv", challenge / "dev-0/expected.tsv")
-    shutil.rmtree(answers / "dev-0")
-    (challenge / "config.txt").write_text("--metric PerplexityHashed\n")
-    (challenge / "README.md").write_text("# A challenge\n")
-    words = ["board", "init", folder / "board", "--challenge", challenge, "--answers", answers]
-    assert main([*map(str, words)]) == 0
-    return Board.open(str(folder / "board"))
+    for test, place in (("test-A", answers), ("dev-0", challenge)):
+        write(challenge / test / "in.tsv", "a left\ta right\n" * LINES[test])
+        write(place / test / "expected.tsv", "the\n" * LINES[test])
+    write(challenge / "config.txt", "--metric PerplexityHashed\n")
+    write(challenge / "README.md", "# A challenge\n")
+    return creation.create(folder / "board", challenge=challenge, answers=answers)
 
 
 def sentence(text):

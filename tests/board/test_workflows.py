@@ -18,8 +18,8 @@ from gazette import TEST, hide_answers, output, write
 from geval_py.cli.commands import summaries
 from geval_py.version import REPOSITORY, __version__
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs/workflows"
+FOLDER = Path(__file__).parents[2] / "docs/workflows"
+MALFORMED = "the:0,5 :0.5\n" * 123
 GITHUB, GITLAB = (yaml.safe_load((FOLDER / f"board-{name}.yml").read_text()) for name in ("github", "gitlab"))
 JOBS = GITHUB["jobs"]
 TRIGGERS = GITHUB[True]  # YAML 1.1 reads the key `on` so
@@ -93,12 +93,10 @@ def test_the_wheel_of_a_release_is_installed_or_one_is_built(script, extras, is_
     variables |= {"ATTACHED": "yes"} if is_attached else {}
     subprocess.run(["bash", "-eo", "pipefail", "-c", script], env=GITHUB["env"] | variables, check=True)
     (wheel,) = tmp_path.glob("tmp.*/*.whl")
-    tag = f"v{__version__}"
-    calls = [
-        f"wheel -q --no-deps -w {wheel.parent} --no-index -f {REPOSITORY}/releases/expanded_assets/{tag} geval-py",
-        *([] if is_attached else [f"wheel -q --no-deps -w {wheel.parent} git+{REPOSITORY}@{tag}"]),
-        f"install -q {wheel}{extras}",
-    ]
+    tag, wheels = f"v{__version__}", f"wheel -q --no-deps -w {wheel.parent}"
+    calls = [f"{wheels} --no-index -f {REPOSITORY}/releases/expanded_assets/{tag} geval-py"]
+    calls += [] if is_attached else [f"{wheels} git+{REPOSITORY}@{tag}"]
+    calls.append(f"install -q {wheel}{extras}")
     assert (tmp_path / "log").read_text().splitlines() == calls
 
 
@@ -131,8 +129,7 @@ class Runner:
 
     def make(self):
         challenge, _ = hide_answers(self.folder.parent)
-        bare = ["git", "init", "--quiet", "--bare", "--initial-branch=main", self.origin]
-        subprocess.run(bare, check=True)
+        subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", self.origin], check=True)
         subprocess.run(["git", "clone", "--quiet", self.origin, self.folder], check=True, capture_output=True)
         challenge.rename(self.folder / "challenge")
         self.run('geval board init board --challenge challenge --answers "$ANSWERS"', ANSWERS=self.answers)
@@ -146,14 +143,15 @@ class Runner:
         own = [self.folder.parent / "bin", self.commands, Path(sys.executable).parent]
         path = os.pathsep.join([*map(str, own), os.environ["PATH"]])
         user = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        done = subprocess.run(
-            ["bash", "-eo", "pipefail", "-c", script],
-            cwd=self.folder,
-            env={"PATH": path, "HOME": str(self.folder.parent), **user, **{k: str(v) for k, v in variables.items()}},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        words = ["bash", "-eo", "pipefail", "-c", script]
+        environment = {
+            "PATH": path,
+            "HOME": str(self.folder.parent),
+            **user,
+            **{k: str(v) for k, v in variables.items()},
+        }
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        done = subprocess.run(words, cwd=self.folder, env=environment, **streams)
         return done.returncode, done.stdout
 
     def commit(self, message):
@@ -197,13 +195,18 @@ def test_only_the_submitters_own_folder_may_change(runner, path, status):
 
 def test_github_checks_what_is_proposed(runner):
     (runner.folder / "ours").symlink_to(".")
-    for text, status in ((output(0.5), 0), ("the:0,5 :0.5\n" * 123, 1)):
+    for text, status in ((output(0.5), 0), (MALFORMED, 1)):
         write(runner.folder / f"submissions/ann/{TEST}/out.tsv", text)
         assert runner.run(scripts(JOBS["check"])["Check the outputs"], SUBMITTER="ann")[0] == status
 
 
 ADD = "Add what is new, score again what is out of date, build the site"
 MERGED_AT = ["2025-01-20T11:00:00Z, as --at says", "2025-01-21T11:00:00Z, as --at says"]
+
+
+def packed_answers(runner):
+    packed = subprocess.run(["tar", "-C", runner.answers, "-cJ", "."], capture_output=True, check=True).stdout
+    return base64.b64encode(packed).decode()
 
 
 def arrived(said, name):
@@ -229,13 +232,13 @@ def test_what_is_merged_is_added_kept_and_published(runner, tmp_path):
     """Two merges, each on a new machine: the second finds what the first has kept, encrypted."""
     steps = scripts(JOBS["add"])
     key = {"BOARD_KEY": "a long passphrase", "GITHUB_REPOSITORY": "x/y", "TOKEN": "t"}
-    packed = subprocess.run(["tar", "-C", runner.answers, "-cJ", "."], capture_output=True, check=True).stdout
+    answers = packed_answers(runner)
     push = "https://x-access-token:$TOKEN@github.com/$GITHUB_REPOSITORY.git"
     for day, name in enumerate(("ann", "bob"), 20):
         path = f"submissions/{name}/{TEST}/out.tsv"
         runner.propose(path, output(0.5, seed=len(name) + ord(name[0])), merged=f"2025-01-{day}T12:00:00+01:00")
         said = [runner.run("rm -rf answers site kept board.sqlite.gpg board/board.sqlite*; git clean -qfdx")]
-        said.append(runner.run(steps["Get the answers"], BOARD_ANSWERS=base64.b64encode(packed).decode()))
+        said.append(runner.run(steps["Get the answers"], BOARD_ANSWERS=answers))
         said.append(runner.run(steps["Get the database"], **key))
         said.append(runner.run(steps[ADD]))
         assert push in steps["Keep the database"]
@@ -251,12 +254,11 @@ def test_what_is_merged_is_added_kept_and_published(runner, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "text", "status", "said"), [
-    pytest.param(f"submissions/ann/{TEST}/out.tsv", output(0.5), 0, "", id="fine"),
-    pytest.param(f"submissions/ann/{TEST}/out.tsv", "the:0,5 :0.5\n" * 123, 1, "E114", id="malformed"),
-    pytest.param("submissions/ann/gonito.yaml", "tags: [x]\n", 1, "E101", id="no output"),
-    pytest.param("challenge/config.txt", "--metric LogLoss\n", 1,
-                 "a merge request of ann may change submissions/ann/ alone\n", id="the challenge"),
-])  # fmt: skip
+    (f"submissions/ann/{TEST}/out.tsv", output(0.5), 0, ""),
+    (f"submissions/ann/{TEST}/out.tsv", MALFORMED, 1, "E114"),
+    ("submissions/ann/gonito.yaml", "tags: [x]\n", 1, "E101"),
+    ("challenge/config.txt", "--metric LogLoss\n", 1, "a merge request of ann may change submissions/ann/ alone\n"),
+], ids=["fine", "malformed", "no output", "the challenge"])  # fmt: skip
 def test_gitlab_checks_what_is_proposed(runner, path, text, status, said):
     """The main branch has gone on meanwhile, which is no change of the merge request's."""
     assert runner.run("git checkout -q -b proposed")[0] == 0
@@ -280,14 +282,10 @@ def test_gitlab_checks_what_is_proposed(runner, path, text, status, said):
 @pytest.mark.slow
 def test_gitlab_adds_and_publishes_what_is_merged(runner, postgresql):
     """Two merges, each on a new machine, the first one of a malformed output too; the database is a server's."""
-    packed = subprocess.run(["tar", "-C", runner.answers, "-cJ", "."], capture_output=True, check=True).stdout
-    variables = {
-        "BOARD_ANSWERS": base64.b64encode(packed).decode(),
-        "GEVAL_BOARD_DATABASE": postgresql.new_database(),
-    }
+    variables = {"BOARD_ANSWERS": packed_answers(runner), "GEVAL_BOARD_DATABASE": postgresql.new_database()}
     again = "geval board init again --challenge challenge --answers $ANSWERS"
     assert runner.run(again, ANSWERS=runner.answers, **variables)[0] == 0
-    runner.propose(f"submissions/dan/{TEST}/out.tsv", "the:0,5 :0.5\n" * 123)
+    runner.propose(f"submissions/dan/{TEST}/out.tsv", MALFORMED)
     for day, name in enumerate(("ann", "bob"), 20):
         runner.propose(f"submissions/{name}/{TEST}/out.tsv", output(0.5, seed=day))
         assert runner.run("git clean -qfdx")[0] == 0
@@ -298,8 +296,7 @@ def test_gitlab_adds_and_publishes_what_is_merged(runner, postgresql):
     assert [f">{name}</a>" in page for name in ("ann", "bob", "dan")] == [True, True, False]
     rows = csv.DictReader(io.StringIO((runner.folder / "public/data/submissions.csv").read_text()))
     assert sorted((row["submitter"], row["state"], row["arrived"]) for row in rows) == [
-        ("ann", "scored", "2025-01-20T11:00:00Z"),
-        ("bob", "scored", "2025-01-21T11:00:00Z"),
-        ("dan", "rejected", "2025-01-20T11:00:00Z"),
+        (name, state, f"2025-01-{day}T11:00:00Z")
+        for name, state, day in (("ann", "scored", 20), ("bob", "scored", 21), ("dan", "rejected", 20))
     ]
     assert runner.installed.read_text().count("/*.whl[board,postgresql]\n") == 2

@@ -46,10 +46,9 @@ def refusal(receiving):
 
 @pytest.fixture
 def folder(tmp_path):
-
     def make(files, name="anna"):
         root = tmp_path / name
-        root.mkdir()
+        root.mkdir(exist_ok=True)
         for path, content in files.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(content if isinstance(content, bytes) else content.encode())

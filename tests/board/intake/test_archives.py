@@ -23,18 +23,21 @@ def archive(tmp_path):
     return make
 
 
+def packed(*members, ending):
+    return zip_of(*members) if ending == "zip" else tar_of(*members, ending=ending)
+
+
 @pytest.mark.parametrize("around", ["", "./", "anna/", "./anna/"], ids=["bare", "dot", "folder", "dot-folder"])
 @pytest.mark.parametrize("ending", ["zip", "tar", "tar.gz", "tgz", "tar.xz", "tar.zst"])
 def test_what_is_taken(receiving, archive, tmp_path, ending, around):
     """One leading folder is tolerated; other files are left where they are."""
-    members = [
-        (f"{around}{OUT}", LINE), (f"{around}gonito.yaml", b"description: Mine\n"), (f"{around}code/x.py", b""),
-    ]  # fmt: skip
+    files = {OUT: LINE, "gonito.yaml": b"description: Mine\n", "code/x.py": b""}
+    members = [(around + name, data) for name, data in files.items()]
     if ending == "tar.zst":
         plain = archive(tar_of(*members))
         subprocess.run(["zstd", "-q", plain, "-o", tmp_path / "anna.tar.zst"], check=True)
     else:
-        archive(zip_of(*members) if ending == "zip" else tar_of(*members, ending=ending), f"anna.{ending}")
+        archive(packed(*members, ending=ending), f"anna.{ending}")
     parcel = receiving(tmp_path / f"anna.{ending}")
     assert [file.name for file in parcel.files] == ["gonito.yaml", OUT]
     assert (parcel.name, parcel.details.description, parcel.outputs[0].variant) == ("anna", "Mine", "")
@@ -61,43 +64,35 @@ DAMAGED = "it is not a tar archive, or is damaged: "
 AGAIN = "; compress it again, or upload it again [E105]"
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (tar_of(("../test-A/out.tsv", LINE)), "`../test-A/out.tsv` leads out of its folder"),
-        (tar_of(("/test-A/out.tsv", LINE), end=False), "`/test-A/out.tsv` leads out of its folder"),
-        (tar_of(("x/../../y", LINE), (OUT, LINE)), "`x/../../y` leads out of its folder"),
-        (tar_of((OUT, LINE), (f"./{OUT}", LINE)), f"`{OUT}` is in the archive twice"),
-        (tar_of((OUT, LINE), ("more.tar.gz", b"")), "`more.tar.gz` is an archive inside the archive; pack its files directly"),
-        (tar_of(tar_info(OUT, 0, tarfile.SYMTYPE, "/etc/passwd")), f"`{OUT}` is a link; archives with links are not allowed"),
-        (tar_of((OUT, LINE), tar_info("x", 0, tarfile.LNKTYPE, OUT)), "`x` is a link; archives with links are not allowed"),
-        (tar_of(tar_info("test-A", 0, tarfile.SYMTYPE, "/"), (OUT, LINE)), "`test-A` is a link; archives with links are not allowed"),
-        (tar_of(tar_info(OUT, 0, tarfile.CHRTYPE)), f"`{OUT}` is not a regular file but a device, a pipe or the like"),
-        (tar_of(tar_info("x", 0, tarfile.BLKTYPE)), "`x` is not a regular file but a device, a pipe or the like"),
-        (tar_of(tar_info(OUT, 0, tarfile.FIFOTYPE)), f"`{OUT}` is not a regular file but a device, a pipe or the like"),
-        (tar_of(SPARSE), f"`{OUT}` is a sparse file; pack it as an ordinary file"),
-        (tar_of((f"{'x' * 501}/out.tsv", LINE)), f"`{'x' * 100}…{'x' * 91}/out.tsv` has a name of more than 500 characters"),
-        (tar_of(NO_MAP, tar_info(OUT, BLOCK), b"1" * BLOCK), DAMAGED + "a header in it is malformed"),
-        (tar_of(HUGE), DAMAGED + "empty header"),
-        (tar_of(LONG), DAMAGED + "empty header"),
-        (tar_of(GLOBAL), DAMAGED + "empty header"),
-        (tar_of((OUT, LINE), HUGE), DAMAGED + "it ends before its end mark"),
-        (tar_of((OUT, LINE), CHAIN), "a header in the archive is too large"),
-        (tar_of(BACKWARDS, (OUT, LINE), (OUT, LINE)), DAMAGED + "its headers point backwards"),
-        (tar_of(NEGATIVE, (OUT, LINE)), DAMAGED + "its headers point backwards"),
-        (tar_of((OUT, LINE), end=False), DAMAGED + "it ends before its end mark"),
-        (tar_of((OUT, LINE), b"x" * BLOCK), DAMAGED + "it ends before its end mark"),
-        (tar_of((OUT, LINE * 100))[:BLOCK * 2], DAMAGED + "unexpected end of data"),
-        (b"", DAMAGED + "empty file"),
-        (b"hello", DAMAGED + "truncated header"),
-        (b"\x1f\x8b\x08\x00", DAMAGED + "it ends before its end mark"),
-    ],
-    ids=[
-        "slip", "absolute", "slip-elsewhere", "twice", "nested", "link", "hard-link", "folder-link", "device", "block-device", "pipe",
-        "sparse", "sparse-no-map", "long-name", "pax-8-GB", "long-name-8-GB", "global-8-GB", "pax-8-GB-second", "chain", "pax-size-back", "negative",
-        "no-end", "damaged-header", "cut", "empty", "no-tar", "gzip-cut",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "reason"), [
+    (tar_of(("../test-A/out.tsv", LINE)), "`../test-A/out.tsv` leads out of its folder"),
+    (tar_of(("/test-A/out.tsv", LINE), end=False), "`/test-A/out.tsv` leads out of its folder"),
+    (tar_of(("x/../../y", LINE), (OUT, LINE)), "`x/../../y` leads out of its folder"),
+    (tar_of((OUT, LINE), (f"./{OUT}", LINE)), f"`{OUT}` is in the archive twice"),
+    (tar_of((OUT, LINE), ("more.tar.gz", b"")), "`more.tar.gz` is an archive inside the archive; pack its files directly"),
+    (tar_of(tar_info(OUT, 0, tarfile.SYMTYPE, "/etc/passwd")), f"`{OUT}` is a link; archives with links are not allowed"),
+    (tar_of((OUT, LINE), tar_info("x", 0, tarfile.LNKTYPE, OUT)), "`x` is a link; archives with links are not allowed"),
+    (tar_of(tar_info("test-A", 0, tarfile.SYMTYPE, "/"), (OUT, LINE)), "`test-A` is a link; archives with links are not allowed"),
+    *((tar_of(tar_info("x", 0, kind)), "`x` is not a regular file but a device, a pipe or the like")
+      for kind in (tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE)),
+    (tar_of(SPARSE), f"`{OUT}` is a sparse file; pack it as an ordinary file"),
+    (tar_of((f"{'x' * 501}/out.tsv", LINE)), f"`{'x' * 100}…{'x' * 91}/out.tsv` has a name of more than 500 characters"),
+    (tar_of(NO_MAP, tar_info(OUT, BLOCK), b"1" * BLOCK), DAMAGED + "a header in it is malformed"),
+    *((tar_of(header), DAMAGED + "empty header") for header in (HUGE, LONG, GLOBAL)),
+    (tar_of((OUT, LINE), HUGE), DAMAGED + "it ends before its end mark"),
+    (tar_of((OUT, LINE), CHAIN), "a header in the archive is too large"),
+    (tar_of(BACKWARDS, (OUT, LINE), (OUT, LINE)), DAMAGED + "its headers point backwards"),
+    (tar_of(NEGATIVE, (OUT, LINE)), DAMAGED + "its headers point backwards"),
+    (tar_of((OUT, LINE), end=False), DAMAGED + "it ends before its end mark"),
+    (tar_of((OUT, LINE), b"x" * BLOCK), DAMAGED + "it ends before its end mark"),
+    (tar_of((OUT, LINE * 100))[:BLOCK * 2], DAMAGED + "unexpected end of data"),
+    (b"", DAMAGED + "empty file"), (b"hello", DAMAGED + "truncated header"),
+    (b"\x1f\x8b\x08\x00", DAMAGED + "it ends before its end mark"),
+], ids=[
+    "slip", "absolute", "slip-elsewhere", "twice", "nested", "link", "hard-link", "folder-link", "device", "block-device", "pipe",
+    "sparse", "sparse-no-map", "long-name", "pax-8-GB", "long-name-8-GB", "global-8-GB", "pax-8-GB-second", "chain", "pax-size-back", "negative",
+    "no-end", "damaged-header", "cut", "empty", "no-tar", "gzip-cut",
+])  # fmt: skip
 def test_hostile_tars(refusal, archive, content, reason):
     tracemalloc.start()
     try:
@@ -110,8 +105,7 @@ def test_hostile_tars(refusal, archive, content, reason):
 def test_zstandard_that_asks_for_a_window_of_two_gigabytes(refusal, archive):
     """RFC 8878, section 3.1.1.1.2: the window's size is the stranger's to choose."""
     frame = b"\x28\xb5\x2f\xfd" + bytes([0x00, (31 - 10) << 3]) + b"\x01\x00\x00"
-    reason = "it is not a tar archive, or is damaged: "
-    assert refusal(archive(frame, "a.tar.zst")).startswith(reason + "Unable to decompress Zstandard data")
+    assert refusal(archive(frame, "a.tar.zst")).startswith(DAMAGED + "Unable to decompress Zstandard data")
 
 
 def test_a_sparse_map_without_end(refusal, archive):
@@ -122,10 +116,8 @@ def test_a_sparse_map_without_end(refusal, archive):
     header[148:156] = b"%06o\0 " % sum(header)
     block = bytearray(BLOCK)
     block[504] = 1
-    assert (
-        refusal(archive(bytes(header + block * 1000) + bytes(2 * BLOCK)))
-        == f"`{OUT}` is a sparse file; pack it as an ordinary file"
-    )
+    content = bytes(header + block * 1000) + bytes(2 * BLOCK)
+    assert refusal(archive(content)) == f"`{OUT}` is a sparse file; pack it as an ordinary file"
 
 
 def encrypted(flag):
@@ -140,38 +132,31 @@ WRONG_DATA = zip_of((OUT, LINE), method=zipfile.ZIP_STORED).replace(LINE, LINE[:
 NO_ZIP = "it is not a zip archive, or is damaged: "
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (zip_of(("../x", b""), (OUT, LINE)), "`../x` leads out of its folder"),
-        (zip_of(("..\\x", b""), (OUT, LINE)), "`../x` leads out of its folder"),
-        (zip_of(("C:\\test-A\\out.tsv", LINE)), "`C:/test-A/out.tsv` leads out of its folder"),
-        (zip_of(("/etc/passwd", b"")), "`/etc/passwd` leads out of its folder"),
-        (zip_of((OUT, LINE), ("inner.ZIP", b"")), "`inner.ZIP` is an archive inside the archive; pack its files directly"),
-        (zip_of((zip_info(OUT, stat.S_IFLNK | 0o777), b"/etc/passwd")), f"`{OUT}` is a link; archives with links are not allowed"),
-        (zip_of((zip_info("x", stat.S_IFCHR), b"")), "`x` is not a regular file but a device, a pipe or the like"),
-        (zip_of((OUT, LINE), method=zipfile.ZIP_LZMA), f"`{OUT}` is compressed by another method than deflate"),
-        (zip_of((OUT, LINE), method=zipfile.ZIP_BZIP2), f"`{OUT}` is compressed by another method than deflate"),
-        (b"PK\x03\x04", f"{NO_ZIP}File is not a zip file{AGAIN}"), (b"", f"{NO_ZIP}File is not a zip file{AGAIN}"),
-        *((encrypted(flag), f"`{OUT}` is encrypted") for flag in (0x1, 0x40, 0x2000)),
-        (NAMES_DISAGREE, f"{NO_ZIP}File name in directory '{OUT}' and header b'test-A/OUT.tsv' differ.{AGAIN}"),
-        (WRONG_DATA, f"{NO_ZIP}Bad CRC-32 for file '{OUT}'{AGAIN}"),
-    ],
-    ids=[
-        "slip", "back-slash-slip", "drive", "absolute", "nested", "link", "device", "lzma", "bzip2", "cut", "empty",
-        "encrypted", "strongly encrypted", "masked", "two names", "damaged data",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "reason"), [
+    *((zip_of((name, b""), (OUT, LINE)), "`../x` leads out of its folder") for name in ("../x", "..\\x")),
+    (zip_of(("C:\\test-A\\out.tsv", LINE)), "`C:/test-A/out.tsv` leads out of its folder"),
+    (zip_of(("/etc/passwd", b"")), "`/etc/passwd` leads out of its folder"),
+    (zip_of((OUT, LINE), ("inner.ZIP", b"")), "`inner.ZIP` is an archive inside the archive; pack its files directly"),
+    (zip_of((zip_info(OUT, stat.S_IFLNK | 0o777), b"/etc/passwd")), f"`{OUT}` is a link; archives with links are not allowed"),
+    (zip_of((zip_info("x", stat.S_IFCHR), b"")), "`x` is not a regular file but a device, a pipe or the like"),
+    *((zip_of((OUT, LINE), method=method), f"`{OUT}` is compressed by another method than deflate")
+      for method in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2)),
+    (b"PK\x03\x04", f"{NO_ZIP}File is not a zip file{AGAIN}"), (b"", f"{NO_ZIP}File is not a zip file{AGAIN}"),
+    *((encrypted(flag), f"`{OUT}` is encrypted") for flag in (0x1, 0x40, 0x2000)),
+    (NAMES_DISAGREE, f"{NO_ZIP}File name in directory '{OUT}' and header b'test-A/OUT.tsv' differ.{AGAIN}"),
+    (WRONG_DATA, f"{NO_ZIP}Bad CRC-32 for file '{OUT}'{AGAIN}"),
+], ids=[
+    "slip", "back-slash-slip", "drive", "absolute", "nested", "link", "device", "lzma", "bzip2", "cut", "empty",
+    "encrypted", "strongly encrypted", "masked", "two names", "damaged data",
+])  # fmt: skip
 def test_hostile_zips(refusal, archive, content, reason):
     assert refusal(archive(content, "anna.zip")) == reason
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_zip_with_a_name_twice(refusal, archive):
-    assert (
-        refusal(archive(zip_of((OUT, LINE), (OUT, b"other"), ("x", b"")), "a.zip"))
-        == f"`{OUT}` is in the archive twice"
-    )
+    content = zip_of((OUT, LINE), (OUT, b"other"), ("x", b""))
+    assert refusal(archive(content, "a.zip")) == f"`{OUT}` is in the archive twice"
 
 
 def test_a_member_that_says_it_is_small(refusal, archive):
@@ -185,8 +170,7 @@ def test_a_member_that_says_it_is_small(refusal, archive):
 
 @pytest.mark.parametrize("ending", ["zip", "tar.gz", "tar.xz"])
 def test_bombs(refusal, archive, ending):
-    members = [(OUT, bytes(3_000_000))]
-    content = zip_of(*members) if ending == "zip" else tar_of(*members, ending=ending)
+    content = packed((OUT, bytes(3_000_000)), ending=ending)
     assert len(content) < 10_000
     source = archive(content, f"a.{ending}")
     assert refusal(source, bytes=1_000_000) == f"its files have more than 1000000 bytes, unpacked: `{OUT}`"
@@ -196,9 +180,7 @@ def test_bombs(refusal, archive, ending):
 def test_a_ratio_beyond_reason(refusal, archive, monkeypatch, ending):
     monkeypatch.setattr("geval_py.board.intake.sources.FREE_BYTES", 100_000)
     monkeypatch.setattr("geval_py.board.intake.sources.MAX_RATIO", 100)
-    members = [(OUT, bytes(3_000_000))]
-    content = zip_of(*members) if ending == "zip" else tar_of(*members, ending=ending)
-    source = archive(content, f"a.{ending}")
+    source = archive(packed((OUT, bytes(3_000_000)), ending=ending), f"a.{ending}")
     assert refusal(source, bytes=10**9) == f"`{OUT}` unpacks to more than 100 times its packed bytes"
 
 
@@ -212,14 +194,12 @@ def test_bytes_that_are_skipped_count_too(refusal, archive, ending):
 @pytest.mark.parametrize("ending", ["zip", "tar"])
 def test_members_without_end(refusal, archive, ending):
     members = [(f"x{n}", b"") for n in range(60)]
-    source = archive(zip_of(*members) if ending == "zip" else tar_of(*members), f"a.{ending}")
-    assert refusal(source) == "the archive has more than 50 members"
+    assert refusal(archive(packed(*members, ending=ending), f"a.{ending}")) == "the archive has more than 50 members"
 
 
 @pytest.mark.parametrize("ending", ["zip", "tar"])
 def test_as_many_members_as_are_allowed(receiving, refusal, archive, ending):
-    members = [(OUT, LINE), ("x", b""), ("y", b"")]
-    source = archive(zip_of(*members) if ending == "zip" else tar_of(*members), f"a.{ending}")
+    source = archive(packed((OUT, LINE), ("x", b""), ("y", b""), ending=ending), f"a.{ending}")
     assert refusal(source, files=2) == "the archive has more than 2 members"
     assert [file.name for file in receiving(source, files=3).files] == [OUT]
 

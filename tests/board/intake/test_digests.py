@@ -43,6 +43,5 @@ def test_the_order_of_the_disk_does_not_matter(most, source, monkeypatch):
 def test_files_are_hashed_in_order_as_far_as_they_fit(name, counts, source, monkeypatch):
     monkeypatch.setattr(identity, "MAX_HASHED", 100)
     digest = unopened_digest(str(source))
-    size = (source / name).stat().st_size
-    (source / name).write_bytes(b"x" * size)
+    (source / name).write_bytes(b"x" * (source / name).stat().st_size)
     assert (unopened_digest(str(source)) != digest) == counts

@@ -2,22 +2,17 @@
 
 import os
 import subprocess
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
 from hostile import LINE, OUT
 from hypothesis import example, given
 from hypothesis import strategies as st
+from raising import refused
 
-from geval_py.board.intake import sandbox
-from geval_py.board.intake.identity import (
-    address_of,
-    check_source,
-    own_name,
-    parse_address,
-    shown_source,
-    submitter_of,
-)
+from geval_py.board.intake import identity, sandbox
+from geval_py.board.intake.identity import address_of, check_source, own_name, shown_source, submitter_of
 from geval_py.board.settings import BoardSettings, Limits, Test
 from geval_py.board.submission import FailedError
 from geval_py.errors import MissingFileError, UsageError
@@ -56,12 +51,9 @@ class Repository:
         for name, (mode, digest) in files.items():
             folder, _, file = name.rpartition("/")
             tops.setdefault(folder, []).append((mode, file.encode(), digest))
-        folders = [
-            (b"40000", name.encode(), self.tree(*sorted(entries, key=lambda entry: entry[1])))
-            for name, entries in tops.items()
-            if name
-        ]
-        return self.commit(self.tree(*sorted([*folders, *tops.get("", [])], key=lambda entry: entry[1])), **more)
+        entries = tops.pop("", [])
+        entries += [(b"40000", name.encode(), self.tree(*sorted(of, key=itemgetter(1)))) for name, of in tops.items()]
+        return self.commit(self.tree(*sorted(entries, key=itemgetter(1))), **more)
 
     def plain(self, data):
         return b"100644", self.blob(data)
@@ -79,23 +71,18 @@ def repository(tmp_path):
 
 
 def test_what_is_taken(receiving, repository, tmp_path):
-    revision = repository.commit_files(
-        {
-            OUT: repository.plain(LINE), "test-A/out-k=3.tsv": (b"100755", repository.blob(LINE * 2)),
-            "gonito.yaml": repository.plain(b"tags: [mine]\nparams: {k: 3}\n"),
-            "code.py": repository.plain(b"pass\n"), "empty/out.tsv": repository.plain(b""),
-        }
-    )  # fmt: skip
+    files = {OUT: LINE, "gonito.yaml": b"tags: [mine]\nparams: {k: 3}\n", "code.py": b"x\n", "empty/out.tsv": b""}
+    committed = {name: repository.plain(data) for name, data in files.items()}
+    committed["test-A/out-k=3.tsv"] = (b"100755", repository.blob(LINE * 2))
+    revision = repository.commit_files(committed)
     parcel = receiving(repository.source())
-    assert [(file.name, file.bytes) for file in parcel.files] == [
-        ("gonito.yaml", 28), ("test-A/out-k=3.tsv", 2 * len(LINE)), (OUT, len(LINE)),
-    ]  # fmt: skip
+    taken = [("gonito.yaml", 28), ("test-A/out-k=3.tsv", 2 * len(LINE)), (OUT, len(LINE))]
+    assert [(file.name, file.bytes) for file in parcel.files] == taken
     assert (parcel.name, parcel.source) == ("anna@main", f"git+file://{repository.path}@main")
     details = parcel.details
     assert (details.description, details.author, details.revision) == ("A bigram model", "Anna Nowak", revision)
     assert (details.tags, details.params) == (("mine",), {"k": "3"})
-    with open(parcel.files[2].path, "rb") as copy:
-        assert copy.read() == LINE
+    assert Path(parcel.files[2].path).read_bytes() == LINE
 
 
 def test_only_the_branch_is_fetched_nothing_is_checked_out_and_no_hook_is_run(receiving, repository, tmp_path):
@@ -176,22 +163,6 @@ def test_a_branch_that_is_not_there_is_not_the_submitters_fault(receiving, repos
     assert said in raised.value.aside
 
 
-@pytest.fixture
-def branch(repository, tmp_path, monkeypatch):
-    monkeypatch.setattr(sandbox, "GRACE_SECONDS", 0)
-    place = tmp_path / "child"
-    place.mkdir()
-
-    def run(seconds=60):
-        settings = BoardSettings(
-            title="", challenge="/nowhere", answers="", metric="LogLossHashed", tests=(Test(name="test-A"),),
-            limits=Limits(seconds=seconds), transports=("file",),
-        )  # fmt: skip
-        return sandbox.process_source(repository.source(), str(place), settings, ())
-
-    return run
-
-
 def test_no_git_at_all(receiving, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FailedError) as raised:
@@ -199,7 +170,7 @@ def test_no_git_at_all(receiving, monkeypatch, tmp_path):
     assert raised.value.reason == "git is not installed"
 
 
-def test_the_settings_of_the_machine_are_not_read(branch, repository, monkeypatch, tmp_path):
+def test_the_settings_of_the_machine_are_not_read(repository, monkeypatch, tmp_path):
     """Neither those of the user, nor those of the environment; a rewritten address would go elsewhere."""
     home = tmp_path / "home"
     home.mkdir()
@@ -212,7 +183,14 @@ def test_the_settings_of_the_machine_are_not_read(branch, repository, monkeypatc
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "none")
     repository.commit_files({OUT: repository.plain(LINE)})
-    assert len(branch().parcel.files) == 1
+    settings = BoardSettings(
+        title="", challenge="/nowhere", answers="", metric="LogLossHashed", tests=(Test(name="test-A"),),
+        limits=Limits(seconds=60), transports=("file",),
+    )  # fmt: skip
+    monkeypatch.setattr(sandbox, "GRACE_SECONDS", 0)
+    (tmp_path / "child").mkdir()
+    result = sandbox.process_source(repository.source(), str(tmp_path / "child"), settings, ())
+    assert len(result.parcel.files) == 1
 
 
 NO_ADDRESS = (
@@ -233,18 +211,15 @@ NO_ADDRESS = (
             "https://anna@example.net:secret@example.org/a@main", "anna:secret@example.org/a.git@main",
         )
     ),
-    ("git+https://example.org/a@-b", "`-b` is not the name of a branch"),
-    ("git+https://example.org/a@a..b", "`a..b` is not the name of a branch"),
-    ("git+https://example.org/a@a b", "`a b` is not the name of a branch"),
-    ("git+https://example.org/a@", "`` is not the name of a branch"),
-    ("git+ext://sh/x@main", "board.yaml does not allow git to fetch by ext; `transports` are https"),
-    ("git+file:///srv/a.git@main", "board.yaml does not allow git to fetch by file; `transports` are https"),
+    *((f"git+https://example.org/a@{name}", f"`{name}` is not the name of a branch")
+      for name in ("-b", "a..b", "a b", "")),
+    *((f"git+{by}:///srv/a@main", f"board.yaml does not allow git to fetch by {by}; `transports` are https")
+      for by in ("ext", "file")),
 ])  # fmt: skip
 def test_addresses_that_are_none(source, message):
     """What is malformed is not repeated: it may hold a password."""
-    with pytest.raises(UsageError) as raised:
+    with refused(message):
         address_of(source, ("https",))
-    assert str(raised.value) == message
 
 
 @pytest.mark.parametrize(("source", "shown"), [
@@ -281,7 +256,8 @@ def test_no_part_of_any_password_is_shown(scheme, user, password, rest, git):
     source = f"{git}{scheme}{user}:{password}@{rest}"
     try:
         check_source(source, ("https", "ssh"))
-        said = f"{parse_address(source).shown} {submitter_of(source)} {own_name(source)} {shown_source(source)}"
+        shown = identity.parse_address(source).shown
+        said = f"{shown} {submitter_of(source)} {own_name(source)} {shown_source(source)}"
     except UsageError as error:
         said = str(error)
     except MissingFileError:  # a path with a slash before the colon
@@ -319,6 +295,5 @@ def test_what_is_no_source(source, error, message, tmp_path, monkeypatch):
     """What may be a path is named whole; an address, which may have a password, is not."""
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe.tar")
-    with pytest.raises(error) as raised:
+    with refused(message, error):
         check_source(source, ("https",))
-    assert str(raised.value) == message

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from samples import write
+from raising import refused
+from samples import rows_of, states, with_settings, write
 from sqlalchemy import select
 
 from geval_py.board.database import schema
@@ -16,7 +16,7 @@ from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add, scan
 from geval_py.board.settings import moment_text
 from geval_py.cli.board.boards import receipt_text
-from geval_py.errors import ConfigError, UsageError
+from geval_py.errors import ConfigError
 
 MADE = datetime(2027, 1, 1, tzinfo=UTC)
 EVENING = datetime(2027, 1, 9, 22, 55, tzinfo=UTC)  # 23:55 in Warsaw
@@ -28,13 +28,11 @@ def board(sqlite_board):
     """A board made at the beginning of 2027, in Warsaw."""
     with sqlite_board.writing() as connection:
         connection.execute(schema.board.update().values(created=MADE))
-    settings = replace(sqlite_board.settings, submissions_a_day=1, zone=ZoneInfo("Europe/Warsaw"))
-    return replace(sqlite_board, settings=settings)
+    return with_settings(sqlite_board, submissions_a_day=1, zone=ZoneInfo("Europe/Warsaw"))
 
 
 def stamp(folder, moment):
-    paths = [folder] if folder.is_file() else [path for path in folder.rglob("*") if path.is_file()]
-    for path in paths:
+    for path in (folder, *folder.rglob("*")):
         os.utime(path, (moment.timestamp(), moment.timestamp()))
 
 
@@ -80,12 +78,12 @@ def test_a_moment_that_cannot_be_is_refused_and_the_others_go_on(board, submissi
     stamp(submission("cyd", 0.3), MADE)
     receipts = {one.submitter: one for one in scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")}
     assert [receipts[name].state for name in ("ann", "bob", "cyd")] == ["refused", "refused", "scored"]
-    assert receipts["ann"].reason == (
-        "`ann` arrived at 2027-01-09T23:00:01Z, from the times of its files, but it is 2027-01-09T23:00:00Z"
-    )
+    early, late = "2026-12-31T23:59:59Z", "2027-01-09T23:00:01Z"
+    by_files = "from the times of its files"
+    assert receipts["ann"].reason == f"`ann` arrived at {late}, {by_files}, but it is 2027-01-09T23:00:00Z"
     assert receipts["bob"].reason == (
-        "`bob` arrived at 2026-12-31T23:59:59Z, from the times of its files, before the board was made, at "
-        "2027-01-01T00:00:00Z; if that is right, add it with geval board add --at"
+        f"`bob` arrived at {early}, {by_files}, before the board was made, at 2027-01-01T00:00:00Z; if that is "
+        "right, add it with geval board add --at"
     )
     later = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT + timedelta(minutes=1), arrived="mtime")
     assert {one.submitter: one.state for one in later} == {"ann": "scored", "bob": "refused"}
@@ -103,11 +101,8 @@ def test_the_manifest_of_the_organiser(bob, board, submission, tmp_path):
     receipts = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")
     assert told(receipts) == [
         ("bob", "scored", "arrivals.csv", EVENING - timedelta(minutes=5)),
-        ("ann", "scored", "arrivals.csv", EVENING),
-        ("cyd", "scored", "mtime", EVENING),
-    ]
-    ways = [line["arrived_by"] for line in status_of(board, MIDNIGHT).submissions]
-    assert ways == ["arrivals.csv", "arrivals.csv", "mtime"]
+        ("ann", "scored", "arrivals.csv", EVENING), ("cyd", "scored", "mtime", EVENING),
+    ]  # fmt: skip
 
 
 def test_all_that_is_wrong_in_a_manifest(board, submission, tmp_path):
@@ -129,9 +124,8 @@ def test_a_manifest_that_is_a_link(board, submission, tmp_path):
     submission("ann")
     write(tmp_path / "other.csv", "ann,2027-01-09T00:00Z\n")
     (tmp_path / "uploads" / "arrivals.csv").symlink_to(tmp_path / "other.csv")
-    with pytest.raises(UsageError) as caught:
+    with refused(f"`{tmp_path}/uploads/arrivals.csv` is a link; links are not followed"):
         scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
-    assert str(caught.value) == f"`{tmp_path}/uploads/arrivals.csv` is a link; links are not followed"
 
 
 def test_one_moment_for_all_goes_before_the_manifest(board, submission, tmp_path):
@@ -150,18 +144,15 @@ def test_no_link_is_followed_to_the_folder_of_another(board, submission, tmp_pat
     receipts = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
     assert [(one.source.rpartition("/")[2], one.state, one.reason) for one in receipts] == [
         ("ann", "scored", ""),
-        ("mallory", "refused", "`mallory` is a link; links are not followed"),
-        ("mallory.zip", "refused", "`mallory.zip` is a link; links are not followed"),
+        *((name, "refused", f"`{name}` is a link; links are not followed") for name in ("mallory", "mallory.zip")),
     ]
-    with board.reading() as connection:
-        assert connection.execute(select(submissions.c.name)).scalars().all() == ["ann"]
+    assert rows_of(board, select(submissions.c.name)) == ["ann"]
 
 
 def test_folders_whose_names_look_alike_are_two_submitters(board, submission, tmp_path):
     submission("Kamal")
     submission("Karnal", 0.4)
-    receipts = scan(board, str(tmp_path / "uploads"), now=EVENING)
-    assert [(one.submitter, one.state) for one in receipts] == [("Kamal", "scored"), ("Karnal", "scored")]
+    assert states(scan(board, str(tmp_path / "uploads"), now=EVENING)) == [("Kamal", "scored"), ("Karnal", "scored")]
     assert status_of(board, EVENING).submitters == 2
 
 
@@ -171,8 +162,6 @@ def test_a_folder_that_is_written_like_a_submitter_is_refused(board, submission,
     (refused,) = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
     assert (refused.state, refused.reason) == ("refused", "`Ann` is written like the submitter `ann`; rename it")
     again = add(board, str(tmp_path / "earlier" / "ann"), submitter="Ann ", now=MIDNIGHT)
-    assert (again.code, again.note) == (
-        first.code,
-        f"this is the submission {first.code} of {moment_text(EVENING)} again",
-    )
+    note = f"this is the submission {first.code} of {moment_text(EVENING)} again"
+    assert (again.code, again.note) == (first.code, note)
     assert status_of(board, MIDNIGHT).submitters == 1

@@ -3,39 +3,30 @@
 from datetime import timedelta
 
 import pytest
-from rows import START, Rows
+from raising import refused
+from rows import START, losses_by_part, rows_in_parts
 from samples import change
 from sqlalchemy import update
 
 from geval_py.board.database.schema import REJECTED, submissions
 from geval_py.board.operations.receipts import UnknownCodeError
 from geval_py.board.operations.submissions import name_final
-from geval_py.board.ranking.parts import public_lines
-from geval_py.errors import UsageError
 
-LINES, SEED = 60, "728190312"
 PHASES = "[{name: dev, until: 2027-01-02T12:00:00Z}, {name: last, until: 2027-01-03T12:00:00Z}]"
 OPEN = START.replace(day=3)
 OVER = OPEN + timedelta(seconds=1)
-PUBLIC = public_lines([str(line) for line in range(LINES)], 0.5, f"{SEED} test-A")
 
 
 @pytest.fixture
 def rows(tmp_path, database):
-    (tmp_path / "challenge").mkdir()
-    tests = "{test-A: {split: 50 %, disclosed: 3}}"
-    return Rows(tmp_path, tests=tests, phases=PHASES, seed=SEED, finals="2", database=database)
-
-
-def losses(on_public, on_private):
-    return [float(on_public if line in PUBLIC else on_private) for line in range(LINES)]
+    return rows_in_parts(tmp_path, phases=PHASES, finals="2", database=database)
 
 
 @pytest.fixture
 def four(rows):
     """Four submissions of Ann, ever better on the public part, ever worse on the private one; one of Bob's."""
-    codes = [rows.submit("ann", losses(5 - number, 2 + number), at=30 + number) for number in range(4)]
-    rows.submit("bob", losses(4.5, 4.2), at=40)
+    codes = [rows.submit("ann", losses_by_part(5 - number, 2 + number), at=30 + number) for number in range(4)]
+    rows.submit("bob", losses_by_part(4.5, 4.2), at=40)
     return codes
 
 
@@ -57,8 +48,7 @@ def test_the_named_submissions_decide(rows, four):
     assert receipts == [(four[0], "a final submission"), (four[3], "a final submission")]
     assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[0], four[3]]
     assert rows.table(now=OVER) == [(1, "ann", 7.39), (2, "bob", 66.7)]
-    notes = rows.standings(now=OVER).notes
-    assert "only final submissions are ranked, at most 2 of a submitter" in notes
+    assert "only final submissions are ranked, at most 2 of a submitter" in rows.standings(now=OVER).notes
 
 
 def test_without_any_named_the_best_by_the_public_part_decide(rows, four):
@@ -66,7 +56,7 @@ def test_without_any_named_the_best_by_the_public_part_decide(rows, four):
 
 
 def test_of_equal_ones_the_earlier_decide(rows):
-    codes = [rows.submit("ann", losses(3, 3 - number), at=30 + number) for number in range(3)]
+    codes = [rows.submit("ann", losses_by_part(3, 3 - number), at=30 + number) for number in range(3)]
     assert {code for _, _, code in ranked(rows)} == set(codes[:2])
 
 
@@ -80,20 +70,15 @@ def test_a_withdrawn_one_does_not_count(rows, four):
 def test_without_finals_all_decide(rows, four):
     rows.edit(finals="0")
     assert len(ranked(rows)) == 5
-    with pytest.raises(UsageError) as caught:
+    with refused("this board has no final submissions\n  to allow two, write `finals: 2` into board.yaml"):
         final(rows, four[0])
-    assert (
-        str(caught.value) == "this board has no final submissions\n  to allow two, write `finals: 2` into board.yaml"
-    )
 
 
 def test_too_many_are_refused_and_none_of_them_is_named(rows, four):
     final(rows, four[0])
-    with pytest.raises(UsageError) as caught:
+    too_many = f"ann may name 2 final submissions for test-A: {', '.join(four[:3])} are 3"
+    with refused(f"{too_many}\n  take one back first"):
         final(rows, four[1], four[2])
-    assert str(caught.value) == (
-        f"ann may name 2 final submissions for test-A: {four[0]}, {four[1]}, {four[2]} are 3\n  take one back first"
-    )
     assert [row.code for row in rows.rows(submissions) if row.final] == [four[0]]
     final(rows, four[0], four[1])  # one that is named counts once
 
@@ -107,23 +92,20 @@ def test_if_board_yaml_allows_fewer_the_first_ones_count(rows, four):
 
 
 def test_what_cannot_be_final(rows, four):
-    early = rows.submit("ann", losses(1, 1), at=0)
-    base = rows.submit("base", losses(6, 6), at=30, baseline=True)
-    without = rows.submit("ann", losses(1, 1), at=30, test="dev-0")
-    gone, bad = rows.submit("ann", losses(1, 1), at=30), rows.submit("ann", losses(1, 1), at=30)
+    early = rows.submit("ann", losses_by_part(1, 1), at=0)
+    base = rows.submit("base", losses_by_part(6, 6), at=30, baseline=True)
+    without = rows.submit("ann", losses_by_part(1, 1), at=30, test="dev-0")
+    gone, bad = rows.submit("ann", losses_by_part(1, 1), at=30), rows.submit("ann", losses_by_part(1, 1), at=30)
     rows.withdraw(gone)
     rows.run(update(submissions).where(submissions.c.code == bad).values(state=REJECTED))
-    messages = {
-        early: "cannot be final: it has no output for test-A in its last phase",
-        without: "cannot be final: it has no output for test-A in its last phase",
-        base: "is a baseline: only a scored submission can be final",
-        gone: "is withdrawn: only a scored submission can be final",
-        bad: "is rejected: only a scored submission can be final",
+    no_output = "cannot be final: it has no output for test-A in its last phase"
+    messages = dict.fromkeys((early, without), no_output) | {
+        code: f"is {state}: only a scored submission can be final"
+        for code, state in ((base, "a baseline"), (gone, "withdrawn"), (bad, "rejected"))
     }
     for code, message in messages.items():
-        with pytest.raises(UsageError) as caught:
+        with refused(f"{code} {message}"):
             final(rows, code)
-        assert str(caught.value) == f"{code} {message}"
     with pytest.raises(UnknownCodeError):
         final(rows, "ffffffffffff")
 
@@ -131,8 +113,5 @@ def test_what_cannot_be_final(rows, four):
 @pytest.mark.parametrize("undo", [False, True])
 def test_after_the_deadline_they_stay_as_they_are(rows, four, undo):
     final(rows, four[0])
-    with pytest.raises(UsageError) as caught:
+    with refused("the deadline of test-A has passed, at 2027-01-03T12:00:00Z: final submissions cannot be changed"):
         final(rows, four[0], now=OVER, undo=undo)
-    assert str(caught.value) == (
-        "the deadline of test-A has passed, at 2027-01-03T12:00:00Z: final submissions cannot be changed"
-    )

@@ -1,10 +1,10 @@
 """The cost of a submission, the number of its variants, and the quotas and test sets of phases."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from samples import NOW, ON_BOTH, count
+from raising import refused
+from samples import NOW, ON_BOTH, count, rows_of, with_settings
 from sqlalchemy import select
 
 from geval_py.board.database.schema import files, outputs, submissions
@@ -19,17 +19,12 @@ DEADLINE = NOW - timedelta(hours=1)
 FAR = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def with_settings(board, **changes):
-    return replace(board, settings=replace(board.settings, **changes))
-
-
 def sets_with_outputs(board):
-    with board.reading() as connection:
-        return sorted(set(connection.execute(select(outputs.c.test)).scalars()))
+    return sorted(set(rows_of(board, select(outputs.c.test))))
 
 
 @ON_BOTH
-def test_each_output_for_hidden_answers_counts(board, submission, monkeypatch):
+def test_each_output_for_hidden_answers_counts(board, submission):
     board = with_settings(board, submissions_a_day=4)
     source = submission("Ann", tests=("test-A", "dev-0"), variants=("k=1", "k=2", "k=3"))
     receipt = add(board, str(source), now=NOW)
@@ -37,27 +32,24 @@ def test_each_output_for_hidden_answers_counts(board, submission, monkeypatch):
     assert "  quota       counts as 3: it was scored, with 3 outputs for test-A\n" in receipt_text(receipt)
     assert receipt.document()["cost"] == 3
     assert [(line["day"], line["cost"]) for line in status_of(board, NOW).submissions] == [("2027-01-10", 3)]
-    with pytest.raises(QuotaError) as caught:
-        add(board, str(submission("Ann", seed=9, variants=("a", "b"), folder="later")), now=NOW)
-    assert str(caught.value) == (
+    message = (
         "The quota is used up: Ann sent 3 of 4 submissions on 2027-01-10 (UTC), and this one counts as 2, its number "
         "of outputs for test-A\n  the next day begins at 2027-01-11T00:00:00Z; nothing was scored"
     )
+    with refused(message, QuotaError):
+        add(board, str(submission("Ann", seed=9, variants=("a", "b"), folder="later")), now=NOW)
     assert add(board, str(submission("Ann", seed=8, folder="last")), now=NOW).cost == 1
 
 
-def test_one_that_costs_more_than_a_day_allows_says_what_to_do(sqlite_board, submission, monkeypatch):
+def test_one_that_costs_more_than_a_day_allows_says_what_to_do(sqlite_board, submission):
     board = with_settings(sqlite_board, submissions_a_day=2)
-    with pytest.raises(QuotaError) as caught:
+    hint = "send at most 2 outputs for a test set with hidden answers; nothing was scored"
+    with refused(f"The quota is 2 submissions a day: 3 outputs for test-A count as 3\n  {hint}", QuotaError):
         add(board, str(submission("Ann", variants=("a", "b", "c"))), now=NOW)
-    assert str(caught.value) == (
-        "The quota is 2 submissions a day: 3 outputs for test-A count as 3\n"
-        "  send at most 2 outputs for a test set with hidden answers; nothing was scored"
-    )
     assert count(board, submissions) == 0
 
 
-def test_too_many_variants_are_rejected_before_anything_is_scored(sqlite_board, submission, monkeypatch):
+def test_too_many_variants_are_rejected_before_anything_is_scored(sqlite_board, submission):
     source = submission("Ann", tests=("test-A", "dev-0"), variants=[f"k={number}" for number in range(6)])
     receipt = add(sqlite_board, str(source), now=NOW)
     assert (receipt.state, receipt.cost) == ("rejected", 0)
@@ -67,12 +59,9 @@ def test_too_many_variants_are_rejected_before_anything_is_scored(sqlite_board, 
     assert (again.code, again.state, again.cost) == (receipt.code, "scored", 6)
 
 
-def in_two_phases(board, **final):
-    """The first phase ranks dev-0 alone, the second one test-A alone."""
-    first = Phase(name="dev", until=DEADLINE, tests=("dev-0",), submissions_a_day=2, variants=6)
-    return with_settings(
-        board, submissions_a_day=1, phases=(first, Phase(name="final", until=FAR, tests=("test-A",), **final))
-    )
+def in_two_phases(board):
+    dev = Phase(name="dev", until=DEADLINE, tests=("dev-0",), submissions_a_day=2, variants=6)
+    return with_settings(board, submissions_a_day=1, phases=(dev, Phase(name="final", until=FAR, tests=("test-A",))))
 
 
 def test_outputs_that_the_phase_does_not_rank_are_stored_and_not_scored(board, submission):
@@ -82,8 +71,8 @@ def test_outputs_that_the_phase_does_not_rank_are_stored_and_not_scored(board, s
     assert (early.state, sets_with_outputs(board), count(board, files)) == ("scored", ["dev-0"], 2)
     late = add(board, both, now=NOW)
     assert (late.state, sets_with_outputs(board)) == ("scored", ["dev-0", "test-A"])
-    assert (late.code != early.code, early.note) == (True, "")
-    assert late.note == "the same was sent in another phase; it is entered in phase final"
+    note = "the same was sent in another phase; it is entered in phase final"
+    assert (late.code != early.code, early.note, late.note) == (True, "", note)
     again = add(board, both, now=NOW)
     assert (again.code, again.note) == (
         late.code,
@@ -104,8 +93,7 @@ def test_who_is_late_is_told(sqlite_board, submission):
 
 
 def test_each_phase_has_its_quota_and_its_variants(board, submission):
-    board = in_two_phases(board)
-    early = DEADLINE - timedelta(minutes=5)
+    board, early = in_two_phases(board), DEADLINE - timedelta(minutes=5)
     many = [f"k={number}" for number in range(6)]
     receipt = add(board, str(submission("Ann", tests=("dev-0",), variants=many)), at=early, now=NOW)
     assert (receipt.state, receipt.cost) == ("scored", 1)

@@ -3,11 +3,11 @@
 import os
 import shutil
 import zipfile
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from samples import NOW, count
+from raising import refused
+from samples import NOW, count, states, with_limits
 
 from geval_py.board.database.schema import submissions
 from geval_py.board.operations.status import status_of
@@ -31,23 +31,17 @@ def uploads(submission, tmp_path):
     return folder
 
 
-def states(receipts):
-    return [(receipt.submitter, receipt.state) for receipt in receipts]
-
-
 ALL = [("ann", "scored"), ("bad", "rejected"), ("bob", "scored"), ("eve", "scored"), ("mal", "rejected")]
 
 
 def test_all_that_is_there_is_added(board, uploads):
     calls = []
-    receipts = scan(board, str(uploads), now=NOW, progress=lambda *all: calls.append(all))
-    assert states(receipts) == ALL
+    assert states(scan(board, str(uploads), now=NOW, progress=lambda *all: calls.append(all))) == ALL
     assert calls[-1] == (5, 5)
     assert [entry.submitter for entry in standings(board, now=NOW).entries] == ["ann", "bob", "eve"]
     status = status_of(board, NOW)
     assert status.states == {"scored": 3, "rejected": 2, "failed": 0, "withdrawn": 0}
-    names = [line["name"] for line in status.submissions]
-    assert names == ["ann", "bad", "bob", "eve", "mal"]  # stored in their order
+    assert [line["name"] for line in status.submissions] == [name for name, _ in ALL]  # stored in their order
 
 
 def test_only_what_is_new_is_looked_into(board, uploads, submission, sandbox_jobs):
@@ -64,8 +58,7 @@ def test_only_what_is_new_is_looked_into(board, uploads, submission, sandbox_job
 
 def test_an_archive_that_was_replaced_is_new_though_its_time_is_the_same(sqlite_board, uploads):
     scan(sqlite_board, str(uploads), now=NOW)
-    archive = uploads / "bob.zip"
-    before = archive.stat()
+    archive, before = uploads / "bob.zip", (uploads / "bob.zip").stat()
     shutil.make_archive(str(uploads / "bob"), "zip", uploads / "eve")
     with zipfile.ZipFile(archive, "a") as packed:
         packed.writestr("README.md", "Another")
@@ -79,17 +72,12 @@ def test_odd_files_are_refused_and_the_others_go_on(sqlite_board, uploads):
     (uploads / "loop.zip").symlink_to("loop.zip")
     (uploads / "loop").symlink_to("loop")
     receipts = scan(sqlite_board, str(uploads), now=NOW)
-    refused = [("loop", "refused"), ("pipe", "refused")]
-    assert states(receipts) == sorted([*ALL, *refused])
+    assert states(receipts) == sorted([*ALL, ("loop", "refused"), ("pipe", "refused")])
     assert [receipt.reason for receipt in receipts if receipt.state == "refused"] == [
         "`loop.zip` is a link; links are not followed",
         f"`{uploads}/pipe.zip` is not a submission: give a folder, an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, "
         ".tar.zst) or git+URL@BRANCH",
     ]
-
-
-def with_files(board, most):
-    return replace(board, settings=replace(board.settings, limits=replace(board.settings.limits, files=most)))
 
 
 def test_a_retry_that_cannot_be_received_leaves_what_was_received(board, submission, sandbox_jobs, tmp_path):
@@ -108,15 +96,14 @@ def test_a_retry_that_cannot_be_received_leaves_what_was_received(board, submiss
 
 @pytest.mark.parametrize("packed", [True, False], ids=["archive", "folder"])
 def test_what_a_limit_kept_out_is_accepted_once_it_is_larger(board, submission, tmp_path, packed):
-    source = submission("ann", variants=("k=1", "k=2", "k=3"))
-    uploads = tmp_path / "uploads"
+    source, uploads = submission("ann", variants=("k=1", "k=2", "k=3")), tmp_path / "uploads"
     if packed:
         shutil.make_archive(str(source), "zip", source)
         shutil.rmtree(source)
-    (first,) = scan(with_files(board, 1), str(uploads), now=NOW)
+    (first,) = scan(with_limits(board, files=1), str(uploads), now=NOW)
     assert (first.state, first.cost) == ("rejected", 0)
     assert scan(board, str(uploads), now=NOW) == []
-    (second,) = scan(with_files(board, 2), str(uploads), now=NOW + timedelta(hours=1), again=True)
+    (second,) = scan(with_limits(board, files=2), str(uploads), now=NOW + timedelta(hours=1), again=True)
     assert (second.code, second.state, second.arrived) == (first.code, "rejected", NOW)
     (third,) = scan(board, str(uploads), now=NOW + timedelta(hours=2), again=True)
     assert (third.code, third.state, third.arrived) == (first.code, "scored", NOW)
@@ -138,7 +125,7 @@ def test_what_cannot_be_scanned(sqlite_board, uploads, tmp_path):
     with pytest.raises(UsageError):
         scan(sqlite_board, str(uploads), at=NOW + timedelta(1), now=NOW)
     shutil.rmtree(tmp_path / "answers")
-    with pytest.raises(MissingFileError) as caught:
+    missing = f"No file with the expected results: `{tmp_path}/answers/test-A/expected.tsv`"
+    with refused(missing, MissingFileError):
         scan(sqlite_board, str(uploads), now=NOW)
-    assert str(caught.value) == f"No file with the expected results: `{tmp_path}/answers/test-A/expected.tsv`"
     assert count(sqlite_board, submissions) == 0

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from rows import Rows
-from samples import write
+from samples import set_keys, write
 from story import Story
 
 from geval_py import compare, evaluate
@@ -47,7 +47,6 @@ def test_equal_systems_rarely_have_a_range_of_their_own(tmp_path):
 
 @pytest.fixture
 def opened(tmp_path):
-
     def make(losses, config="", tests="", board="board"):
         folder = tmp_path / board
         for place in ("challenge", "answers"):
@@ -58,30 +57,23 @@ def opened(tmp_path):
         write(folder / "challenge/README.md", "Guess\n=====\n")
         write(folder / "answers/test-A/expected.tsv", "a\n" * DOCUMENTS * LINES)
         for n, values in enumerate(losses):
-            shares = np.exp(-values).tolist()
-            lines = (f"a:{share!r} b:{1 - share!r}\n" for share in shares)
+            lines = (f"a:{share!r} b:{1 - share!r}\n" for share in np.exp(-values).tolist())
             write(folder / f"uploads/s{n}/test-A/out.tsv", "".join(lines))
         story = Story(folder)
-        words = ("--challenge", folder / "challenge", "--answers", folder / "answers")
-        story.fine("init", folder / "board", *words)
-        path = folder / "board/board.yaml"
-        text = path.read_text()
-        head, _, rest = text.partition("\ntests:\n")
-        path.write_text(f"{head}\ntests:\n  test-A: {{disclosed: 6{tests}}}{rest[rest.index(chr(10) * 2) :]}")
-        story.edit(seed=40627719283, submissions_a_day=0)
+        story.fine("init", folder / "board", "--challenge", folder / "challenge", "--answers", folder / "answers")
+        keys = {"tests": f"{{test-A: {{disclosed: 6{tests}}}}}", "seed": 40627719283, "submissions_a_day": 0}
+        set_keys(folder / "board", **keys)
         return story
 
     return make
 
 
 def entries(story):
-    for upload in sorted((story.folder / "uploads").iterdir()):
-        story.fine("add", story.folder / "board", upload)
+    story.fine("add", story.folder / "board", *sorted((story.folder / "uploads").iterdir()))
     return json.loads(story.fine("show", story.folder / "board", "--format", "json"))["entries"]
 
 
 def compared(story):
-    """Compare the outputs of a board as ``geval compare`` does, without --documents."""
     paths = sorted((story.folder / "uploads").glob("*/test-A/out.tsv"))
     results = [evaluate(story.folder / "answers", "test-A", output=path) for path in paths]
     config = (story.folder / "answers/config.txt").read_text()

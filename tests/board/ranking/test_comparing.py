@@ -37,15 +37,10 @@ def stored_p_values(rows):
 def test_another_metric_is_tested_on_itself(tmp_path, metric):
     """Its first statistic, such as the number of right words, is neither the score nor a loss."""
     lines = [f"the {n % 3} dog {n % 5} sleeps well" for n in range(40)]
-    texts = {
-        "expected": lines,
-        "one": lines[:30] + ["the dog"] * 10,
-        "other": ["a dog sleeps well"] * 10 + lines[10:25] + ["a"] * 15,
-    }
-    for name, of in texts.items():
+    one, other = lines[:30] + ["the dog"] * 10, ["a dog sleeps well"] * 10 + lines[10:25] + ["a"] * 15
+    for name, of in (("expected", lines), ("one", one), ("other", other)):
         (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in of))
-    board_rows = Rows(tmp_path, metric=metric, samples="200")
-    statistics = []
+    board_rows, statistics = Rows(tmp_path, metric=metric, samples="200"), []
     for number, name in enumerate(("one", "other"), 1):
         score = score_file(tmp_path / f"{name}.tsv", tmp_path / "expected.tsv", metric=metric).scores[0]
         statistics.append(score.statistics)
@@ -53,9 +48,9 @@ def test_another_metric_is_tested_on_itself(tmp_path, metric):
         stored = {"losses": pack(score.statistics.columns), "lines": 40}
         board_rows.run(evaluations.update().where(evaluations.c.id == number).values(**stored))
     board_rows.refresh()
-    expected = expected_p_values(statistics, 200, 12345, find_metric(metric))
-    assert stored_p_values(board_rows) == expected
-    assert expected[0, 1] < 0.05
+    stored = stored_p_values(board_rows)
+    assert stored == expected_p_values(statistics, 200, 12345, find_metric(metric))
+    assert stored[0, 1] < 0.05
 
 
 def some_losses(seed, lines=30):
@@ -63,19 +58,20 @@ def some_losses(seed, lines=30):
     return [chance.expovariate(0.3) + 0.2 * seed for _ in range(lines)]
 
 
-@pytest.fixture
-def rows(tmp_path, database):
-    return Rows(tmp_path, database=database)
-
-
 def compared(rows):
     return {(row.one_id, row.other_id) for row in rows.rows(comparisons)}
 
 
+def submit_some(rows, number):
+    """Submit systems that differ; gives their losses."""
+    systems = [some_losses(seed) for seed in range(number)]
+    for position, losses in enumerate(systems):
+        rows.submit(f"s{position}", losses)
+    return systems
+
+
 def test_all_pairs_that_are_ranked_are_compared_once(rows, monkeypatch):
-    systems = [some_losses(seed) for seed in range(4)]
-    for number, losses in enumerate(systems[:3]):
-        rows.submit(f"s{number}", losses)
+    systems = [*submit_some(rows, 3), some_losses(3)]
     rows.refresh()
     before = rows.rows(comparisons)
     rows.submit("s3", systems[3])
@@ -89,9 +85,7 @@ def test_all_pairs_that_are_ranked_are_compared_once(rows, monkeypatch):
 
 @pytest.mark.parametrize("changed", [{"samples": "60"}, {"seed": "1"}], ids=["samples", "seed"])
 def test_other_samples_and_seeds_are_other_comparisons(rows, changed):
-    systems = [some_losses(seed) for seed in range(3)]
-    for number, losses in enumerate(systems):
-        rows.submit(f"s{number}", losses)
+    systems = submit_some(rows, 3)
     rows.refresh()
     rows.edit(**changed)
     rows.refresh()
@@ -116,12 +110,9 @@ def test_only_what_is_ranked_is_compared(rows):
 def test_each_test_and_phase_has_comparisons_of_its_own(rows):
     until = (START + timedelta(hours=5)).isoformat()
     rows.edit(tests="{test-A: {}, dev-0: {}}", phases=f"[{{name: main, until: {until}}}]")
-    rows.submit("one", some_losses(1))  # 1
-    rows.submit("two", some_losses(2))  # 2
-    rows.submit("one", some_losses(0), at=6)  # 3
-    rows.submit("two", some_losses(3), at=6)  # 4
-    rows.submit("one", some_losses(1), test="dev-0")  # 5
-    rows.submit("two", some_losses(2), test="dev-0")  # 6
+    for seed, more in ((1, {}), (3, {"at": 6}), (1, {"test": "dev-0"})):  # 1 and 2, 3 and 4, 5 and 6
+        rows.submit("one", some_losses(seed), **more)
+        rows.submit("two", some_losses(seed + 1), **more)
     rows.refresh()
     assert compared(rows) == {(1, 2), (3, 4), (5, 6)}
 
@@ -129,8 +120,7 @@ def test_each_test_and_phase_has_comparisons_of_its_own(rows):
 def test_what_shows_no_digit_is_not_compared_until_it_does(rows):
     until = (START + timedelta(hours=5)).isoformat()
     rows.edit(tests="{test-A: {disclosed: 0}}", phases=f"[{{name: main, until: {until}}}]")
-    for number in range(3):
-        rows.submit(f"s{number}", some_losses(number))
+    submit_some(rows, 3)
     rows.refresh(START)
     assert compared(rows) == set()
     standings.standings(rows.board, now=START + timedelta(hours=6))
@@ -141,30 +131,25 @@ def test_two_submitters_of_the_same_content_have_one_evaluation_and_cannot_be_to
     rows.submit("one", some_losses(1))
     rows.submit("two", some_losses(1))
     rows.submit("infinite", [math.inf] * 30)
-    ranges = [(entry.place, entry.first, entry.last) for entry in rows.standings().entries]
-    assert ranges == [(1, 1, 2), (1, 1, 2), (3, None, None)]
-    rows.edit(tests="{test-A: {visible: true}}")
-    ranges = [(entry.place, entry.first, entry.last) for entry in rows.standings().entries]
-    assert ranges == [(1, 1, 2), (1, 1, 2), (3, 3, 3)]
+    for tests, of_infinite in (("{test-A: {}}", (3, None, None)), ("{test-A: {visible: true}}", (3, 3, 3))):
+        rows.edit(tests=tests)
+        ranges = [(entry.place, entry.first, entry.last) for entry in rows.standings().entries]
+        assert ranges == [(1, 1, 2), (1, 1, 2), of_infinite]
     assert [row.p for row in rows.rows(comparisons)] == [pytest.approx(2**-28)]  # of 30 infinite lines against none
 
 
-@pytest.mark.parametrize("again", [
-    (some_losses(9), {"reference": "new answers"}), (some_losses(9, lines=20), {}),
-], ids=["other answers", "another number of lines"])  # fmt: skip
-def test_what_was_scored_with_different_answers_cannot_be_told_apart(rows, again):
+@pytest.mark.parametrize(("lines", "more"), [(30, {"reference": "new answers"}), (20, {})], ids=["answers", "lines"])
+def test_what_was_scored_with_different_answers_cannot_be_told_apart(rows, lines, more):
     code = rows.submit("one", some_losses(0))
     rows.submit("two", some_losses(9))
-    losses, more = again
-    rows.score_again(code, losses, **more)
+    rows.score_again(code, some_losses(9, lines), **more)
     rows.refresh()
     assert [row.p for row in rows.rows(comparisons)] == [1.0]
 
 
 def test_of_a_long_ranking_the_first_are_compared(rows, monkeypatch):
     monkeypatch.setattr(order, "MAX_COMPARED", 3)
-    for number in range(5):
-        rows.submit(f"s{number}", some_losses(number))
+    submit_some(rows, 5)
     shown = rows.standings()
     assert len(compared(rows)) == 3
     assert [entry.first is None for entry in shown.entries] == [False, False, False, True, True]

@@ -5,17 +5,12 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rows import NOW, START, Rows
+from rows import NOW, START
 from sqlalchemy import event, select
 
 from geval_py.board.database.schema import REJECTED, board, disclosures
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.tables.numbers import difference, interval, rounded, rounded_outward
-
-
-@pytest.fixture
-def rows(tmp_path):
-    return Rows(tmp_path)
 
 
 def shown(rows):
@@ -92,8 +87,7 @@ def test_only_what_is_new_is_written(rows):
 @pytest.mark.parametrize(("changed", "is_stale"), [
     ({}, False), ({"title": "Another"}, False), ({"tests": "{test-A: {disclosed: 3}}"}, True),
     ({"tests": "{test-A: {ladder: true}}"}, True), ({"also": "[LogLossHashed]"}, True), ({"seed": "1"}, True),
-    ({"entries": "all"}, True),
-    ({"phases": "[{name: main, until: 2030-01-01T00:00:00Z}]"}, True),
+    ({"entries": "all"}, True), ({"phases": "[{name: main, until: 2030-01-01T00:00:00Z}]"}, True),
 ], ids=str)  # fmt: skip
 def test_a_reader_notices_what_was_edited(rows, changed, is_stale):
     rows.submit("one", 123.456)

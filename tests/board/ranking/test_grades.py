@@ -4,7 +4,7 @@ import math
 from datetime import timedelta
 
 import pytest
-from rows import KEYS, START, Rows
+from rows import START, losses_by_part, rows_in_parts
 from samples import change
 
 from geval_py.board.operations.submissions import name_final
@@ -12,24 +12,18 @@ from geval_py.board.people import accounts, sign_in
 from geval_py.board.people.store import accounts_of
 from geval_py.board.people.teams import disqualify
 from geval_py.board.ranking.grades import grades
-from geval_py.board.ranking.parts import public_lines
 from geval_py.cli.board import boards
 
-LINES, SEED = 60, "728190312"
 PHASES = "[{name: main, until: 2027-01-03T12:00:00Z}]"
 OPEN = START.replace(day=3)
 OVER = OPEN + timedelta(hours=1)
-PUBLIC = public_lines([str(line) for line in range(LINES)], 0.5, f"{SEED} test-A")
 PEOPLE = [("Ann", "ann@uni.example", "team 10"), ("Bob", "bob@uni.example", "team 10"), ("=Cy", "", "team 2")]
 
 
 @pytest.fixture
 def rows(tmp_path, database):
-    (tmp_path / "challenge").mkdir()
-    tests = "{test-A: {split: 50 %, disclosed: 3}}"
-    made = Rows(tmp_path, tests=tests, phases=PHASES, seed=SEED, finals="1", database=database)
-    text = "".join(f"{key}: {value}\n" for key, value in (KEYS | made.keys).items())
-    (tmp_path / "board.yaml").write_text(text)
+    made = rows_in_parts(tmp_path, phases=PHASES, finals="1", database=database)
+    made.write_settings()
     with accounts_of(made.board).writing() as people:
         for name, email, team in PEOPLE:
             secret = accounts.invite(people, name, now=START, email=email, team=team).secret
@@ -37,17 +31,9 @@ def rows(tmp_path, database):
     return made
 
 
-def losses(on_public, on_private):
-    return [float(on_public if line in PUBLIC else on_private) for line in range(LINES)]
-
-
-def exact(loss):
-    return repr(math.exp(loss))
-
-
 def test_grades_are_of_the_teams_at_the_deadline(rows):
-    rows.submit("team 10", losses(3, 2), at=30)
-    rows.submit("team 2", losses(2, 3), at=30)
+    rows.submit("team 10", losses_by_part(3, 2), at=30)
+    rows.submit("team 2", losses_by_part(2, 3), at=30)
     late = OPEN + timedelta(minutes=30)
     with accounts_of(rows.board).writing() as people:
         members = {one.name: one for one in accounts.all_accounts(people)}
@@ -69,10 +55,10 @@ def test_grades_are_of_the_teams_at_the_deadline(rows):
 
 
 def test_grades_have_a_row_for_each_person(rows, geval, monkeypatch):
-    first = rows.submit("team 10", losses(3, 2), at=30)
-    second = rows.submit("team 10", losses(2, 3), at=40)
-    dan = rows.submit("dan", losses(4, 4), at=45)
-    rows.submit("model", losses(1, 1), at=20, baseline=True)
+    first = rows.submit("team 10", losses_by_part(3, 2), at=30)
+    second = rows.submit("team 10", losses_by_part(2, 3), at=40)
+    dan = rows.submit("dan", losses_by_part(4, 4), at=45)
+    rows.submit("model", losses_by_part(1, 1), at=20, baseline=True)
     change(rows.board, name_final, rows.board.settings, first, OPEN, moment=OPEN)
     head = "name,email,student_id,team,public,private,place,submission,state\n"
 
@@ -81,21 +67,21 @@ def test_grades_have_a_row_for_each_person(rows, geval, monkeypatch):
         return geval("board", "show", rows.board.folder, "--by", "person", "--format", "csv", *words)
 
     assert show(OPEN) == (0, head + (
-        f"dan,,,dan,{exact(4)},,2,{dan},\n"
+        f"dan,,,dan,{math.exp(4)},,2,{dan},\n"
         "'=Cy,,,team 2,,,,,\n"
-        f"Ann,ann@uni.example,,team 10,{exact(2)},,1,{second},\n"
-        f"Bob,bob@uni.example,,team 10,{exact(2)},,1,{second},\n"
+        f"Ann,ann@uni.example,,team 10,{math.exp(2)},,1,{second},\n"
+        f"Bob,bob@uni.example,,team 10,{math.exp(2)},,1,{second},\n"
     ), "")  # fmt: skip
-    late = rows.submit("team 2", losses(4, 1), at=49)
+    late = rows.submit("team 2", losses_by_part(4, 1), at=49)
     with accounts_of(rows.board).writing() as people:
         accounts.close(people, accounts.account_named(people, "Bob"), OVER)
         accounts.invite(people, "Fay", now=OPEN, team="team 10")
     assert show(OVER) == (0, head + (
-        f"dan,,,dan,{exact(4)},{exact(4)},2,{dan},\n"
-        f"'=Cy,,,team 2,,{exact(1)},,{late},late\n"
-        f"Ann,ann@uni.example,,team 10,{exact(3)},{exact(2)},1,{first},\n"
-        f"Bob,bob@uni.example,,team 10,{exact(3)},{exact(2)},1,{first},closed\n"
-        f"Fay,,,team 10,{exact(3)},{exact(2)},1,{first},invited\n"
+        f"dan,,,dan,{math.exp(4)},{math.exp(4)},2,{dan},\n"
+        f"'=Cy,,,team 2,,{math.exp(1)},,{late},late\n"
+        f"Ann,ann@uni.example,,team 10,{math.exp(3)},{math.exp(2)},1,{first},\n"
+        f"Bob,bob@uni.example,,team 10,{math.exp(3)},{math.exp(2)},1,{first},closed\n"
+        f"Fay,,,team 10,{math.exp(3)},{math.exp(2)},1,{first},invited\n"
     ), "")  # fmt: skip
     disqualify(rows.board, accounts_of(rows.board), ["team 10"], "copied", OVER)
     states = [line.split(",")[4:] for line in show(OVER)[1].splitlines()[3:]]

@@ -15,12 +15,10 @@ LINES = 100
 
 
 def reader(column):
-    """A function that reads these line losses, of lines that are documents each."""
     return lambda: (np.array(column), None)
 
 
 def losses(mean, spread=0.0):
-    """Line losses with a mean; half of them higher by the spread, half lower."""
     return [mean + (spread if line % 2 else -spread) for line in range(LINES)]
 
 
@@ -38,25 +36,20 @@ def rounded(of):
     return float(f"{perplexity(of):.14e}")
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "moves"),
-    [
-        (losses(3.0), losses(2.9), True),
-        (losses(3.0), losses(3.0), False),
-        (losses(3.0), losses(3.1), False),
-        (losses(3.0), losses(2.9, 0.49), True),  # by 0.1, more than 2 s / sqrt(n) = 0.098
-        (losses(3.0), losses(2.9, 0.51), False),  # by 0.1, less than 0.102
-        ([3.0] * 100, [0.0] + [3.0] * 99, False),  # a single line, however much better it is
-        ([3.0] * 100, [0.0] * 4 + [3.0] * 96, True),  # it takes four
-        ([30.0] * 50 + [3.0] * 50, [25.0] * 50 + [3.0] * 50, False),  # all above the bound
-        ([30.0] * 50 + [3.0] * 50, [19.0] * 50 + [3.0] * 50, True),
-        ([3.0] * 100, [1.0] * 99 + [math.inf], False),  # surely better up to the bound, and yet an infinite score
-        ([math.inf] * 2 + [3.0] * 98, [2.0] * 100, True),
-        ([math.inf] * 10 + [3.0] * 90, [math.inf] + [2.0] * 99, False),  # the figure would stay infinite
-        ([19.0, 90.0] * 50, [19.0, 20.0] * 50, False),  # better by the losses as they are, not by the clipped ones
-        ([20.0] * 100, [18.0] * 90 + [90.0] * 10, False),  # better by the clipped losses alone
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "moves"), [
+    (losses(3.0), losses(2.9), True), (losses(3.0), losses(3.0), False), (losses(3.0), losses(3.1), False),
+    (losses(3.0), losses(2.9, 0.49), True),  # by 0.1, more than 2 s / sqrt(n) = 0.098
+    (losses(3.0), losses(2.9, 0.51), False),  # by 0.1, less than 0.102
+    ([3.0] * 100, [0.0] + [3.0] * 99, False),  # a single line, however much better it is
+    ([3.0] * 100, [0.0] * 4 + [3.0] * 96, True),  # it takes four
+    ([30.0] * 50 + [3.0] * 50, [25.0] * 50 + [3.0] * 50, False),  # all above the bound
+    ([30.0] * 50 + [3.0] * 50, [19.0] * 50 + [3.0] * 50, True),
+    ([3.0] * 100, [1.0] * 99 + [math.inf], False),  # surely better up to the bound, and yet an infinite score
+    ([math.inf] * 2 + [3.0] * 98, [2.0] * 100, True),
+    ([math.inf] * 10 + [3.0] * 90, [math.inf] + [2.0] * 99, False),  # the figure would stay infinite
+    ([19.0, 90.0] * 50, [19.0, 20.0] * 50, False),  # better by the losses as they are, not by the clipped ones
+    ([20.0] * 100, [18.0] * 90 + [90.0] * 10, False),  # better by the clipped losses alone
+])  # fmt: skip
 def test_the_shown_score_moves_when_the_mean_loss_falls_by_more_than_two_standard_errors(first, second, moves):
     ladder = Ladder()
     steps = [ladder.climb(n, perplexity(of), reader(of)) for n, of in enumerate([first, second])]
@@ -122,9 +115,7 @@ def test_so_does_one_that_is_withdrawn_and_one_that_is_scored_again(rows):
 def test_a_metric_where_higher_is_better_climbs_too(tmp_path):
     rows = Rows(tmp_path, tests=LADDER, metric="LikelihoodHashed")
     for at, mean in enumerate([3.0, 3.1, 2.0]):
-        output = losses(mean)
-        rows.submit("one", 0.5, at=at)
-        rows.score_again(f"{at + 1:012x}", output, score=math.exp(-mean))
+        rows.score_again(rows.submit("one", 0.5, at=at), losses(mean), score=math.exp(-mean))
     assert shown_scores(rows) == [float(f"{math.exp(-mean):.14e}") for mean in (3.0, 3.0, 2.0)]
 
 

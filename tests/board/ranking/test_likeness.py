@@ -12,13 +12,7 @@ from rows import Rows
 from geval_py import Challenge, predict, score_file
 from geval_py.board.ranking import likeness
 from geval_py.board.ranking.likeness import Likeness, likenesses
-from geval_py.cli import main
 from geval_py.modelling.gap_models import NgramGapModel
-
-
-def answers(train, items, order, sides):
-    """The lines of an n-gram model that looks at the left context or at both."""
-    return list(predict(NgramGapModel(300, sides=sides, order=order), items, train=train))
 
 
 class Gazette:
@@ -31,7 +25,7 @@ class Gazette:
         self.expected.write_text("".join(f"{item.expected}\n" for item in self.items))
 
     def output(self, train, order, sides):
-        lines = answers(train, self.items, order, sides)
+        lines = predict(NgramGapModel(300, sides=sides, order=order), self.items, train=train)
         return [[(word, float(p)) for word, _, p in (t.rpartition(":") for t in line.split(" "))] for line in lines]
 
     def losses(self, output):
@@ -50,10 +44,6 @@ def noisy(share):
     return lambda line, chance, _: scaled([(word, p * math.exp(chance.gauss(0, share))) for word, p in line])
 
 
-def reordered(line, chance, _):
-    return chance.sample(line, len(line))
-
-
 def changed(lines):
     return lambda line, _, number: [("the", 0.5), ("", 0.5)] if number in lines else line
 
@@ -67,7 +57,8 @@ def smoothed(share):
 
 
 COPIES = {
-    "reordered": reordered, "noise of 0.1 %": noisy(0.001), "noise of 5 %": noisy(0.05),
+    "reordered": lambda line, chance, _: chance.sample(line, len(line)),
+    "noise of 0.1 %": noisy(0.001), "noise of 5 %": noisy(0.05),
     "a line changed": changed({3}), "five lines changed": changed({3, 30, 60, 90, 120}),
     "5 % to the rest": with_rest(0.05), "20 % to the rest": with_rest(0.2), "2 % to all words": smoothed(0.02),
     "sharpened": lambda line, *_: scaled([(word, p**1.05) for word, p in line]),
@@ -80,17 +71,15 @@ def systems(tmp_path_factory):
     gazette = Gazette(tmp_path_factory.mktemp("gazette"))
     halves = gazette.train[: len(gazette.train) // 2], gazette.train[len(gazette.train) // 2 :]
     original = gazette.output(gazette.train, 4, 2)
-    honest = {
+    outputs = {
         "original": original, "four-grams of one half": gazette.output(halves[0], 4, 2),
         "four-grams of the other half": gazette.output(halves[1], 4, 2),
         "bigrams": gazette.output(gazette.train, 2, 2), "four-grams of the left": gazette.output(gazette.train, 4, 1),
     }  # fmt: skip
     chance = random.Random(8)
-    copies = {
-        name: [copied(line, chance, number) for number, line in enumerate(original)]
-        for name, copied in COPIES.items()
-    }
-    return {name: gazette.losses(output) for name, output in (honest | copies).items()}
+    for name, copied in COPIES.items():
+        outputs[name] = [copied(line, chance, number) for number, line in enumerate(original)]
+    return {name: gazette.losses(output) for name, output in outputs.items()}
 
 
 def pairs_in(rows):
@@ -140,8 +129,7 @@ def test_outputs_of_different_submitters_alone_are_compared_by_their_order_too(t
 
 def test_right_answers_of_good_systems_are_not_copies(tmp_path):
     """Two classifiers that are right in 95 % of lines agree in 90 %."""
-    chance = random.Random(2)
-    rows = Rows(tmp_path, metric="Accuracy")
+    chance, rows = random.Random(2), Rows(tmp_path, metric="Accuracy")
     for name in ("one", "other"):
         rows.submit(name, [float(chance.random() < 0.05) for _ in range(2000)])
     assert pairs_in(rows) == []
@@ -175,18 +163,14 @@ def test_the_most_alike_come_first(systems, tmp_path):
     assert [pair.same for pair in found] == sorted((pair.same for pair in found), reverse=True)
 
 
-def test_the_organiser_sees_them_on_the_terminal(tmp_path, capsys, monkeypatch):
-    from geval_py.cli.board import boards
-
+def test_the_organiser_sees_them_on_the_terminal(tmp_path, geval):
     rows = Rows(tmp_path)
     rows.submit("ann", [0.1 * n for n in range(40)])
     rows.submit("bob", [9.0, *(0.1 * n for n in range(1, 40))], at=1)
-    monkeypatch.setattr(boards.Board, "open", lambda _: rows.board)
-    assert main(["board", "status", "board", "--copies"]) == 0
-    assert capsys.readouterr().out == (
-        "1 pair of very similar outputs of different submitters\n\n"
-        "test-A\t000000000002\tbob\t000000000001\tann\t39 of 40 lines\t0.8536\n"
-    )
-    assert main(["board", "status", "board", "--copies", "--format", "json"]) == 0
-    (pair,) = json.loads(capsys.readouterr().out)["copies"]
+    rows.write_settings()
+    words = "board", "status", str(tmp_path), "--copies"
+    head = "1 pair of very similar outputs of different submitters"
+    row = "test-A\t000000000002\tbob\t000000000001\tann\t39 of 40 lines\t0.8536"
+    assert geval(*words)[:2] == (0, f"{head}\n\n{row}\n")
+    (pair,) = json.loads(geval(*words, "--format", "json")[1])["copies"]
     assert Likeness(**pair).same_lines == "39 of 40 lines"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from rows import START, Rows, others_of, perplexity
-from samples import NOW, write
+from samples import NOW, rows_of, with_settings, write
 from sqlalchemy import select
 
 from geval_py.board.database.schema import comparisons, disclosures, evaluations
@@ -35,12 +35,10 @@ def rows(tmp_path, database):
 
 @pytest.fixture(scope="module")
 def public():
-    """The places of the public lines of these boards."""
     return public_lines([str(line) for line in range(LINES)], 0.3, f"{SEED} test-A")
 
 
 def losses(public, *, on_public, on_private):
-    """Line losses that differ by part."""
     of = [on_public if line in public else on_private for line in range(LINES)]
     return [loss + 0.01 * (line % 7) for line, loss in enumerate(of)]
 
@@ -89,11 +87,9 @@ def scored_by(board, documents, submission, cells):
     """Score an output by the documents of a column; return the receipt and the documents of its lines."""
     write(Path(board.settings.challenge) / "test-A/in.tsv", "".join(f"{cells(n)}\ttext {n}\n" for n in range(60)))
     tests = [replace(test, documents=documents) for test in board.settings.tests]
-    receipt = add(replace(board, settings=replace(board.settings, tests=tests)), str(submission("ann")), now=NOW)
-    with board.reading() as connection:
-        query = select(evaluations.c.documents, evaluations.c.lines).where(evaluations.c.documents.is_not(None))
-        stored = connection.execute(query).all()
-    return receipt, [unpack_documents(*row).of_line.tolist() for row in stored]
+    receipt = add(with_settings(board, tests=tests), str(submission("ann")), now=NOW)
+    query = select(evaluations.c.documents, evaluations.c.lines).where(evaluations.c.documents.is_not(None))
+    return receipt, [unpack_documents(*row).of_line.tolist() for row in rows_of(board, query)]
 
 
 @pytest.mark.parametrize(("column", "size"), [("1", 30), ("2", 3), ("2,1", 30)])
@@ -113,14 +109,12 @@ def test_without_a_named_column_documents_have_a_usual_name(header, sqlite_board
 
 
 @pytest.mark.parametrize(("column", "reason"), [
-    ("7", "test-A cannot be scored: Unknown column `7'"),
-    ("FileId", "test-A cannot be scored: Unknown column `FileId'"),
-    ("1", "test-A cannot be scored: all 60 lines are of one document, since the column 1 is the same on all of "
-     "them"),
+    ("7", "Unknown column `7'"), ("FileId", "Unknown column `FileId'"),
+    ("1", "all 60 lines are of one document, since the column 1 is the same on all of them"),
 ])  # fmt: skip
 def test_a_submission_fails_if_the_named_column_has_no_documents(column, reason, sqlite_board, submission):
     receipt, _ = scored_by(sqlite_board, column, submission, lambda _: "same")
-    assert (receipt.state, receipt.reason) == ("failed", reason)
+    assert (receipt.state, receipt.reason) == ("failed", f"test-A cannot be scored: {reason}")
 
 
 def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
@@ -139,19 +133,15 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
 
 
 @pytest.mark.parametrize(("keys", "message"), [
-    ({"tests": "{test-A: {split: 30}}"}, "`split` must be a percentage between 0 % and 100 %, such as 30 %"),
-    ({"tests": "{test-A: {split: 100 %}}"}, "`split` must be a percentage between 0 % and 100 %, such as 30 %"),
+    *(({"tests": f"{{test-A: {{split: {of}}}}}"}, "`split` must be a percentage between 0 % and 100 %, such as 30 %")
+      for of in ("30", "100 %")),
     ({"tests": "{test-A: {split: 30 %, visible: true}}"},
      "`split` is for hidden answers: leave out `split` or `visible`"),
     ({"seed": "12345"}, "`split` needs a secret `seed`: with 12345, anyone can compute the public lines"),
-    (
-        {"names": "pseudonyms", "seed": "12345", "tests": "{test-A: {}}", "finals": "0"},
-        "`names: pseudonyms` needs a secret `seed`: with 12345, submissions' codes tell the team",
-    ),
-    ({"metric": "BLEU"}, "`split` needs a metric of line losses, such as PerplexityHashed, not `BLEU`"),
-    ({"metric": "Accuracy"}, "`split` needs a metric of line losses, such as PerplexityHashed, not `Accuracy`"),
-    ({"metric": '"LogLossHashed:f<exp:the>"'},
-     "`split` needs a metric of line losses, such as PerplexityHashed, not `LogLossHashed:f<exp:the>`"),
+    ({"names": "pseudonyms", "seed": "12345", "tests": "{test-A: {}}", "finals": "0"},
+     "`names: pseudonyms` needs a secret `seed`: with 12345, submissions' codes tell the team"),
+    *(({"metric": f'"{metric}"'}, f"`split` needs a metric of line losses, such as PerplexityHashed, not `{metric}`")
+      for metric in ("BLEU", "Accuracy", "LogLossHashed:f<exp:the>")),
     ({"tests": "{test-A: {}}", "finals": "2"},
      "`finals` needs a test with `split`, on whose private part final submissions are ranked"),
     ({"tests": "{test-A: {disclosed_after: 2}}", "phases": "[]"},
@@ -161,6 +151,11 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
      "Europe/Nowhere` is not a time with one time zone; write it as"),
     ({"phases": "[{name: a}]"}, "`until` is missing"), ({"phases": "[1]"}, "`phases` must have keys with values"),
     ({"metric": '" "'}, "`metric` must not be empty"), ({"title": '" "'}, "`title` must not be empty"),
+    *(({"phases": f"[{{name: dev, until: 2027-01-02T12:00:00Z, {own}}}]"}, message) for own, message in [
+        ("tests: [test-B]", "the phase `dev` names `test-B`, which is not in `tests`"),
+        ("test: [a]", "unknown key `test`; did you mean `tests`?"), ("variants: 0", "`variants` must be at least 1"),
+        ("disclosed: 16", "`disclosed` must be at most 15"), ("ladder: maybe", "`ladder` must be true or false"),
+    ]),
     ({"entries": "some"}, "`entries` must be 'best' or 'all'"),
     ({"transports": "[https, ftp]"}, "`transports` must be 'https', 'ssh', 'git', 'http' or 'file'"),
     ({"limits": "{files: 0}"}, "`files` must be at least 1"),
@@ -178,20 +173,12 @@ def test_the_public_part_is_shown_until_the_deadline_then_the_private_one(rows, 
     rows.submit("one", one, at=IN_FINAL)
     rows.submit("two", two, at=IN_FINAL)
     before = rows.standings(now=OPEN)
-    assert [(entry.place, entry.submitter, entry.score) for entry in before.entries] == [
-        (1, "one", score_of(public, one)),
-        (2, "two", score_of(public, two)),
-    ]
-    assert before.part == "public"
-    assert before.notes == (
-        "the scores are of the public part, 30 lines; after the deadline the private part decides",
-    )
-    assert list(shown_by.legend(before))[-1] == f"Note: {before.notes[0]}."
-    after = rows.standings(now=OVER)
-    assert [(entry.place, entry.submitter, entry.score) for entry in after.entries] == [
-        (1, "two", score_of(private_of(public), two)),
-        (2, "one", score_of(private_of(public), one)),
-    ]
+    note = "the scores are of the public part, 30 lines; after the deadline the private part decides"
+    assert (before.part, before.notes) == ("public", (note,))
+    assert list(shown_by.legend(before))[-1] == f"Note: {note}."
+    assert rows.table(now=OPEN) == [(1, "one", score_of(public, one)), (2, "two", score_of(public, two))]
+    after, private = rows.standings(now=OVER), private_of(public)
+    assert rows.table(now=OVER) == [(1, "two", score_of(private, two)), (2, "one", score_of(private, one))]
     assert (after.phase, after.part) == ("final", "private")
     assert after.notes[1:] == ("the scores are of the private part, 70 lines",)
 
@@ -213,51 +200,34 @@ def test_intervals_ranges_and_letters_are_of_the_part(rows, public):
             assert entry.output.shown.low < entry.score < entry.output.shown.high
 
 
-def test_the_deadline_is_that_of_the_last_phase_that_ranks_the_test(rows, public):
-    rows.edit(
-        tests="{test-A: {split: 30 %, disclosed: 6}, test-B: {}}",
-        phases="[{name: dev, until: 2027-01-02T12:00:00Z, tests: [test-A]},"
-        " {name: final, until: 2027-01-03T12:00:00Z, tests: [test-B]}]",
-    )
-    of = losses(public, on_public=2, on_private=5)
-    rows.submit("one", of)
-    assert rows.table("test-A", phase="dev", now=OPEN) == [(1, "one", score_of(private_of(public), of))]
+BY_TEST = PHASES.replace("}, {", ", tests: [test-A]}, {").replace("}]", ", tests: [test-B]}]")
+TWO_TESTS = {"tests": "{test-A: {split: 30 %, disclosed: 6}, test-B: {}}", "phases": BY_TEST}
+LATER = OVER + timedelta(days=5)
 
 
-def test_an_earlier_phase_keeps_the_public_part(rows, public):
-    of = losses(public, on_public=2, on_private=5)
-    rows.submit("one", of)
-    tables = [rows.standings(phase="dev", now=now) for now in (OPEN, OVER)]
-    assert tables[0] == tables[1]
-    assert tables[0].notes == ("the scores are of the public part, 30 lines",)
-    assert tables[0].entries[0].score == score_of(public, of)
+@pytest.mark.parametrize(("keys", "at", "phase", "now", "part"), [
+    (TWO_TESTS, 0, "dev", OPEN, "private"), ({}, 0, "dev", OVER, "public"),
+    ({}, 72, "post-deadline", LATER, "private"), ({"phases": "[]"}, 0, None, LATER, "public"),
+], ids=["after its last phase", "in an earlier phase", "late", "without phases"])  # fmt: skip
+def test_the_part_that_decides(rows, public, keys, at, phase, now, part):
+    rows.edit(**keys)
+    of, lines = losses(public, on_public=2, on_private=5), public if part == "public" else private_of(public)
+    rows.submit("one", of, at=at)
+    found = rows.standings("test-A", phase=phase, now=now)
+    assert [entry.score for entry in found.entries] == [score_of(lines, of)]
+    assert part == "private" or found.notes == ("the scores are of the public part, 30 lines",)
 
 
-def test_what_arrives_later_is_ranked_by_the_private_part(rows, public):
-    of = losses(public, on_public=2, on_private=5)
-    rows.submit("late", of, at=72)
-    found = rows.standings(phase="post-deadline", now=OVER + timedelta(days=5))
-    assert [entry.score for entry in found.entries] == [score_of(private_of(public), of)]
-
-
-def test_without_phases_the_private_part_never_decides(rows, public):
-    rows.edit(phases="[]")
-    of = losses(public, on_public=2, on_private=5)
-    rows.submit("one", of)
-    found = rows.standings(now=OVER + timedelta(days=5))
-    assert [entry.score for entry in found.entries] == [score_of(public, of)]
-    assert found.notes == ("the scores are of the public part, 30 lines",)
+def test_an_earlier_phase_keeps_its_table(rows, public):
+    rows.submit("one", losses(public, on_public=2, on_private=5))
+    assert rows.standings(phase="dev", now=OPEN) == rows.standings(phase="dev", now=OVER)
 
 
 def test_the_best_variant_is_that_of_the_part(rows, public):
     good, bad = losses(public, on_public=2, on_private=5), losses(public, on_public=3, on_private=4)
     rows.submit("one", bad, good, at=IN_FINAL)
-    assert [(entry.output.variant, entry.score) for entry in rows.standings(now=OPEN).entries] == [
-        ("k=1", score_of(public, good))
-    ]
-    assert [(entry.output.variant, entry.score) for entry in rows.standings(now=OVER).entries] == [
-        ("", score_of(private_of(public), bad))
-    ]
+    for now, best in ((OPEN, ("k=1", score_of(public, good))), (OVER, ("", score_of(private_of(public), bad)))):
+        assert [(entry.output.variant, entry.score) for entry in rows.standings(now=now).entries] == [best]
 
 
 def test_a_score_that_was_made_again_has_new_parts(rows, public):
@@ -287,9 +257,8 @@ def test_metrics_of_the_same_losses_are_shown_and_others_are_not(rows, public):
     rows.submit("one", whole, at=IN_FINAL)
     found = rows.standings(now=OPEN)
     assert found.others == ("LogLossHashed",)
-    assert others_of(found.entries[0], "LogLossHashed") == {
-        "LogLossHashed": round(math.log(perplexity([of[p] for p in sorted(public)])), 5)
-    }
+    loss = round(math.log(perplexity([of[place] for place in sorted(public)])), 5)
+    assert others_of(found.entries[0], "LogLossHashed") == {"LogLossHashed": loss}
     assert {row.metric for row in rows.rows(disclosures)} == {"PerplexityHashed", "LogLossHashed"}
 
 
@@ -305,8 +274,7 @@ def test_nothing_of_the_private_part_is_computed_before_the_deadline(rows, publi
 
 
 def test_an_infinite_loss_counts_in_its_part_alone(rows, public):
-    private = private_of(public)
-    of = losses(public, on_public=2, on_private=5)
+    private, of = private_of(public), losses(public, on_public=2, on_private=5)
     of[min(private)] = math.inf
     rows.submit("one", of, at=IN_FINAL)
     assert rows.table(now=OPEN) == [(1, "one", score_of(public, of))]

@@ -101,10 +101,12 @@ TABLE = table(
     entry(4, 580.0, 3, groups=(1, 2), first=2, last=4), entry(5, 700.1, 5, groups=(2,), first=3, last=5),
     entry(6, math.inf, 6, groups=(3,), first=6, last=6), entry(7, None, None, groups=()),
 )  # fmt: skip
+MIGHT_BE = "On similar lines, the place might be any from"
+NOT_DIFFERENT = "these entries are not significantly different."
 SENTENCES = {
     1: (
         "No entry has a better score.", "The entry at place 2 is 10.4 behind.",
-        "On similar lines, the place might be any from 1 to 2: these entries are not significantly different.",
+        f"{MIGHT_BE} 1 to 2: {NOT_DIFFERENT}",
         "The nearest entry that is significantly worse is at place 3, 30.1 worse.",
     ),
     3: (
@@ -112,7 +114,7 @@ SENTENCES = {
         "Place 2 needs a PerplexityHashed below 560.3, 19.7 better than now.",
         "Place 1 needs a PerplexityHashed below 549.9, 30.1 better than now.",
         "The entry at place 5 is 120.1 behind.",
-        "On similar lines, the place might be any from 2 to 4: these entries are not significantly different.",
+        f"{MIGHT_BE} 2 to 4: {NOT_DIFFERENT}",
         "The nearest entry that is significantly better is at place 1, 30.1 better.",
         "The nearest entry that is significantly worse is at place 6, infinitely worse.",
     ),
@@ -132,18 +134,15 @@ def test_what_it_would_take_to_change_places(number):
 
 def test_where_higher_is_better_the_score_must_be_above():
     two = table(entry(1, 0.3, 1), entry(2, 0.2, 2), direction="higher", digits=2)
-    assert what_it_takes(two, two.entries[1]) == (
-        "Place 1 needs a PerplexityHashed above 0.30, 0.10 better than now.",
-    )
+    (advice,) = what_it_takes(two, two.entries[1])
+    assert advice == "Place 1 needs a PerplexityHashed above 0.30, 0.10 better than now."
 
 
 def test_entries_that_were_not_compared_are_not_surely_worse():
     """Only the first entries are compared with each other; those after them have no groups."""
     compared = (entry(1, 500.0, 1, first=1, last=2), entry(2, 501.0, 2, first=1, last=2))
     some = table(*compared, entry(3, 900.0, 3, groups=()))
-    assert what_it_takes(some, some.entries[0])[-1] == (
-        "On similar lines, the place might be any from 1 to 2: these entries are not significantly different."
-    )
+    assert what_it_takes(some, some.entries[0])[-1] == f"{MIGHT_BE} 1 to 2: {NOT_DIFFERENT}"
     assert what_it_takes(some, some.entries[2]) == (
         "Place 2 needs a PerplexityHashed below 501.0, 399.0 better than now.",
         "Place 1 needs a PerplexityHashed below 500.0, 400.0 better than now.",

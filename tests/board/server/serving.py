@@ -1,7 +1,5 @@
 """A board's server in this process, and people who use it by HTTP."""
 
-import os
-import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,7 +9,8 @@ from pathlib import Path
 import anyio
 import httpx
 import uvicorn
-from samples import NOW
+from samples import NOW, rows_of
+from samples import set_keys as set_keys
 from sqlalchemy import select
 
 from geval_py.board.database import schema as board_schema
@@ -33,19 +32,6 @@ def run(function, *arguments):
         return thread.submit(anyio.run, function, *arguments).result()
 
 
-def set_keys(board, **keys):
-    """Change keys of board.yaml, each of one line, or add them."""
-    path = f"{board.folder}/board.yaml"
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    for key in keys:
-        text = re.sub(rf"^{key}:.*\n(?: .*\n)*", "", text, flags=re.MULTILINE)
-    lines = text.split("\n")
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n" + "".join(f"{key}: {value}\n" for key, value in keys.items()))
-    os.replace(f"{path}.new", path)  # at once, as a server may read it meanwhile
-
-
 class Clock:
     def __init__(self, now=NOW):
         self.now = now
@@ -58,8 +44,6 @@ class Clock:
 
 
 class Served:
-    """A board, its server, and its clock."""
-
     def __init__(self, board, place, *, url=ADDRESS):
         self.board, self.clock = board, Clock()
         self.server = ServerContext(board.folder, str(place), url=url, clock=self.clock)
@@ -98,26 +82,18 @@ class Served:
         return program.get(f"/api/uploads/{number}").json()
 
     def rows(self, query):
-        """The rows of a query; of one with a single column its values."""
-        of_people = query.get_final_froms()[0].metadata is schema.METADATA
-        store = accounts_of(self.board).database if of_people else self.board
-        with store.reading() as connection:
-            found = connection.execute(query).all()
-        return [row[0] if len(row) == 1 else row for row in found]
+        return rows_of(self.board, query)
 
     def move_answers(self):
-        """Move the answers of test-A by one line."""
         answers = Path(self.board.settings.answers, "test-A", "expected.tsv")
         words = answers.read_text(encoding="utf-8").splitlines(keepends=True)
         answers.write_text("".join([*words[1:], words[0]]), encoding="utf-8")
 
     def log(self):
         """The lines of both audit logs, those of accounts last: who, action, subject and detail."""
-        names = ("who", "action", "subject", "detail")
-        tables = (board_schema.audit, schema.account_log)
-        return [
-            row for one in tables for row in self.rows(select(*(one.c[name] for name in names)).order_by(one.c.id))
-        ]
+        logs = (board_schema.audit, schema.account_log)
+        queries = [select(*one.c["who", "action", "subject", "detail"]).order_by(one.c.id) for one in logs]
+        return [row for query in queries for row in self.rows(query)]
 
     def work(self):
         """Do all that waits; gives the number of jobs."""
@@ -150,8 +126,7 @@ class Several:
 @contextmanager
 def listening(app, folder, clock, port, *, workers=1):
     """Serve an application in a thread during the block; a worker works beside it, if any."""
-    config = uvicorn.Config(app, port=port, http="h11", lifespan="off", log_level="critical")
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(uvicorn.Config(app, port=port, http="h11", lifespan="off", log_level="critical"))
     worker = Worker(folder, at_once=1, clock=clock)
     threads = [threading.Thread(target=one, daemon=True) for one in (server.run, worker.run)[: 1 + workers]]
     for one in threads:
@@ -166,8 +141,6 @@ def listening(app, folder, clock, port, *, workers=1):
 
 
 class Browser:
-    """A client that runs each request to its end."""
-
     def __init__(self, app, *, headers=None, own=True):
         self._app, self.cookies = app, httpx.Cookies()
         self._headers = {**(OWN if own else {}), **(headers or {})}

@@ -3,25 +3,26 @@
 import re
 
 import pytest
-from samples import ON_BOTH, output
+from samples import GOOD, ON_BOTH, OUT
 from serving import ADDRESS
 from sqlalchemy import select
 
 from geval_py.board.people.schema import account_log as audit
 from geval_py.board.people.schema import accounts
 
-OUT, GOOD = "/upload/out.tsv?test=test-A", output("test-A", 0.5)
+DIFFERS = (
+    "it differs from what you give: give another person another name; to move this one, use geval board team --add; "
+    "to change the rest, geval board close and open"
+)
 
 
 @pytest.fixture
 def command(served, geval):
-    """Run geval board, with the board's folder as the first word."""
     return lambda name, *words: geval("board", name, served.board.folder, *words)
 
 
 @pytest.fixture
 def invite(command):
-    """Run geval board invite, with the board's address."""
     return lambda *words: command("invite", *words, "--url", ADDRESS)
 
 
@@ -33,7 +34,6 @@ def invited(owner, name):
 
 
 def opened(served, link):
-    """Open a link in a new browser."""
     browser = served.browser()
     assert browser.post(link.strip().removeprefix(ADDRESS)).headers.get("location") == "/me"
     return browser
@@ -58,8 +58,7 @@ def test_a_name_that_a_team_took_first_is_free_for_the_organiser(served, command
     assert command("close", "That Name (Team M)")[0] == 0
     assert [team(one) for one in (real, hijacked)] == ["Team 7", ""]
     invited(mallory, "nobody")
-    no = "geval: there is no account `nobody`, but `nobody (Team M)`\n"
-    assert command("token", "nobody") == (1, "", no)
+    assert command("token", "nobody") == (1, "", "geval: there is no account `nobody`, but `nobody (Team M)`\n")
 
 
 def test_an_owner_learns_no_names_and_makes_no_link_for_others(served):
@@ -79,17 +78,12 @@ def test_an_owner_learns_no_names_and_makes_no_link_for_others(served):
 
 
 def test_the_organiser_is_told_of_an_account_and_changes_it_only_after_closing_it(served, invite, command):
-    anna = served.signed_in("anna")
-    thief = served.browser()
+    anna, thief = served.signed_in("anna"), served.browser()
     thief.cookies.update(anna.cookies)
     older = served.invite("anna")
     account = "`anna` has an account: submitter, team `anna`, made by an organiser on 2027-01-10"
     differing = ["--team", "Team 7", "--email", "anna@uni.example", "--role", "reader"]
-    refused = (
-        "it differs from what you give: give another person another name; to move this one, use geval board team --add; "
-        "to change the rest, geval board close and open\n"
-    )
-    assert invite("Anna", *differing) == (1, "", f"geval: {account}\n  {refused}")
+    assert invite("Anna", *differing) == (1, "", f"geval: {account}\n  {DIFFERS}\n")
     assert served.browser().get(older).status_code == 200
     status, link, told = invite("anna")
     assert (status, told) == (0, f"geval: note: {account}\n  its sessions and earlier links have ended\n")
@@ -102,7 +96,7 @@ def test_the_organiser_is_told_of_an_account_and_changes_it_only_after_closing_i
     changes = ["--email", "anna@uni.example", "--role", "reader", "--rename", "Anna Nowak"]
     changed = "`Anna Nowak` has an account: reader, team `anna`, anna@uni.example, made by an organiser on 2027-01-10"
     assert command("open", "anna", *changes)[:2] == (0, f"{changed}\n")
-    assert invite("anna", "--email", "ANNA@uni.example")[2] == f"geval: {changed}\n  {refused}"
+    assert invite("anna", "--email", "ANNA@uni.example")[2] == f"geval: {changed}\n  {DIFFERS}\n"
     status, link, told = invite("Anna Nowak", "--email", "ANNA@uni.example")
     assert (status, told) == (0, f"geval: note: {changed}\n  its sessions and earlier links have ended\n")
     assert opened(served, link).get("/api/me").json() == {"name": "Anna Nowak", "team": "anna", "role": "reader"}
@@ -193,10 +187,7 @@ anna,anna@uni.example,
 Max,,Team m
 Max,,Team m
 """
-MADE = (
-    "made by an organiser on 2027-01-10, never used; it differs from what you give: give another person another name; "
-    "to move this one, use geval board team --add; to change the rest, geval board close and open"
-)
+MADE = f"made by an organiser on 2027-01-10, never used; {DIFFERS}"
 CORRECTED = {
     "jan.k@uni.example,": "jan.k@uni.example,Jan K.", "Torn": "Torn B", "EWA": "ola", "rn\n": "m\n",
     "Max,,Team m\nMax,,Team m\n": "Max,,Team m\n", "anna,anna@uni.example": "anna,",
@@ -225,8 +216,8 @@ geval: nobody in `{path}` was invited
         text = text.replace(wrong, right)
     path.write_text(text)
     status, out, told = invite("--list", str(path))
-    assert (status, len(out.splitlines())) == (0, 9)
-    assert told == "geval: note: 1 person of the list had an account before, and got no new link\n"
+    note = "geval: note: 1 person of the list had an account before, and got no new link\n"
+    assert (status, len(out.splitlines()), told) == (0, 9, note)
     assert served.rows(select(accounts).where(accounts.c.name == "anna")) == before
     jan, other = (opened(served, line.rpartition(",")[2]) for line in out.splitlines() if line.startswith("Jan"))
     assert [team(one) for one in (jan, other)] == ["Jan Kowalski", "Jan K."]

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from samples import ON_BOTH, output, write
+from samples import GOOD, ON_BOTH, OUT, files_in, write
 from serving import ADDRESS, set_keys
 from sqlalchemy import select
 from test_accounts import invited, opened
@@ -14,7 +14,6 @@ from geval_py.board.people.schema import METADATA
 from geval_py.board.people.schema import accounts as table
 from geval_py.board.server.app import ROUTES
 
-OUT, GOOD = "/upload/out.tsv?test=test-A", output("test-A", 0.5)
 SURE = {"sure": "yes"}
 
 
@@ -41,8 +40,7 @@ def test_head_changes_nothing_anywhere(served):
 def test_links_end_with_the_role_of_who_made_them(served, geval, how):
     anna = served.signed_in("anna", team="Team 7")
     opened(served, invited(anna, "bob"))
-    link = invited(anna, "cid")
-    folder = served.board.folder
+    link, folder = invited(anna, "cid"), served.board.folder
     if how == "close":
         assert geval("board", "close", folder, "anna")[0] == 0
     elif how == "move":
@@ -56,8 +54,7 @@ def test_links_end_with_the_role_of_who_made_them(served, geval, how):
 
 
 def test_a_reader_with_a_team_changes_nothing_of_it(served):
-    anna = served.signed_in("anna", team="Team 7")
-    code = served.send("anna", GOOD)["code"]
+    anna, code = served.signed_in("anna", team="Team 7"), served.send("anna", GOOD)["code"]
     rita = served.signed_in("rita", role="reader", team="Team 7")
     assert rita.get("/me").status_code == 200
     member = served.rows(select(table.c.id).where(table.c.name == "rita"))[0]
@@ -91,9 +88,9 @@ CLASS = "\ufeffsep=;\r\nVorname;Nachname;E-Mail-Adresse;Matrikelnummer;Gruppe;Se
     ("Full name\temail\trole\nRita\tr@uni.example\treader\n", "Rita,r@uni.example,,reader,,LINK"),
 ])  # fmt: skip
 def test_a_class_list_is_read_as_it_is_exported(served, geval, tmp_path, text, row):
-    path = tmp_path / "class.csv"
-    path.write_text(text, encoding="utf-8", newline="")
-    status, out, _ = geval("board", "invite", served.board.folder, "--list", str(path), "--url", ADDRESS)
+    (tmp_path / "class.csv").write_text(text, encoding="utf-8", newline="")
+    words = "--list", str(tmp_path / "class.csv"), "--url", ADDRESS
+    status, out, _ = geval("board", "invite", served.board.folder, *words)
     assert (status, re.sub(r"http[^,\n]*", "LINK", out.splitlines()[1])) == (0, row)
     grades = geval("board", "show", served.board.folder, "--by", "person", "--format", "csv")[1]
     assert ("reader" in text) or (",17," in grades or ",18," in grades)
@@ -114,8 +111,7 @@ def test_a_class_list_is_told_what_its_columns_are(served, geval, tmp_path, text
 def test_several_teams_are_extended_at_once_or_none(served, geval):
     for name in ("anna", "bob"):
         served.invite(name)
-    folder = served.board.folder
-    reason = ("--more", "2", "--reason", "the server was down")
+    folder, reason = served.board.folder, ("--more", "2", "--reason", "the server was down")
     assert geval("board", "extend", folder, "anna", "nobody", *reason)[0] == 2
     assert geval("board", "status", folder)[1].count("the server was down") == 0
     status, out, _ = geval("board", "extend", folder, "anna", "bob", *reason)
@@ -157,8 +153,8 @@ def test_others_see_a_team_by_its_pseudonym(served, tmp_path, geval):
         out = geval("board", *words, served.board.folder)[1]
         assert ("anna kowalska" in out, name in out) == (True, False), words
     assert geval("board", "site", served.board.folder, "-o", str(tmp_path / "public"))[0] == 0
-    files = [path.read_bytes() for path in (tmp_path / "public").rglob("*") if path.is_file()]
-    assert (any(name.encode() in one for one in files), any(b"kowalska" in one for one in files)) == (True, False)
+    site = b"".join(files_in(tmp_path / "public").values())
+    assert (name.encode() in site, b"kowalska" in site) == (True, False)
 
 
 @pytest.mark.slow
@@ -167,9 +163,8 @@ def test_several_teams_are_disqualified_at_once_or_none(served, geval):
     for name in ("anna", "bob", "cid"):
         served.send(name, GOOD)
     folder, reason = served.board.folder, ("--reason", "copied")
-    assert geval("board", "disqualify", folder, "anna", "nobody", *reason) == (
-        1, "", "geval: there is no team `nobody`\n",
-    )  # fmt: skip
+    no = "geval: there is no team `nobody`\n"
+    assert geval("board", "disqualify", folder, "anna", "nobody", *reason) == (1, "", no)
     assert anna.get("/me").status_code == 200
     out = "anna is disqualified\nbob is disqualified\n"
     assert geval("board", "disqualify", folder, "anna", "BOB", *reason) == (0, out, "")

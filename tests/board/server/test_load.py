@@ -1,7 +1,4 @@
-"""Many at once on a server in processes of its own: readers, uploaders at a deadline, slow connections at a proxy.
-
-No test asserts a time.
-"""
+"""Many at once on a server in processes of its own: readers, uploaders at a deadline, slow connections at a proxy."""
 
 import asyncio
 import contextlib

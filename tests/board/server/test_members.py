@@ -4,10 +4,11 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from samples import ON_BOTH, output
+from samples import GOOD, ON_BOTH, OUT, output
 from serving import Browser
 from sqlalchemy import select, update
-from test_accounts import OUT, invited, opened, team
+from test_accounts import invited, opened, team
+from test_links import SURE
 from test_several import folder, several
 
 from geval_py.board.database.schema import submissions
@@ -18,8 +19,7 @@ from geval_py.board.people.schema import accounts
 from geval_py.board.ranking.leaderboard import standings
 
 assert folder, several  # fixtures
-GOOD, BETTER = output("test-A", 0.5), output("test-A", 0.8)
-SURE = {"sure": "yes"}
+BETTER = output("test-A", 0.8)
 ASKED = "only the owner of a team can do this, to a member who neither owns it nor is an organiser"
 
 
@@ -29,7 +29,6 @@ def change(served, geval):
 
 
 def member(served, name):
-    """The form that names a member."""
     return {"member": str(served.rows(select(accounts.c.id).where(accounts.c.name == name))[0])}
 
 
@@ -52,8 +51,8 @@ def owners(served):
 
 
 def places(served):
-    entries = standings(Board.open(served.board.folder), now=served.clock()).entries
-    return [(one.place, one.submitter) for one in entries]
+    shown = standings(Board.open(served.board.folder), now=served.clock())
+    return [(one.place, one.submitter) for one in shown.entries]
 
 
 def test_a_removed_member_loses_access_at_once(served, geval):
@@ -122,8 +121,7 @@ def test_a_team_is_handed_over(served):
     anna.post("/me/hand-over", data=form | SURE)
     assert owners(served) == ({"bob"}, {"anna", "bob"})
     refused = anna.post("/me/invitations", data={"name": "carl"})
-    reason = "only the owner of a team can invite people into it"
-    assert (refused.status_code, reason in refused.text) == (403, True)
+    assert (refused.status_code, "only the owner of a team can invite people into it" in refused.text) == (403, True)
     assert bob.post("/me/invitations", data={"name": "carl"}).status_code == 200
     assert ("anna (Team 7)", "hand-over", "bob (Team 7)", "Team 7") in served.log()
 
@@ -131,8 +129,7 @@ def test_a_team_is_handed_over(served):
 @ON_BOTH
 def test_two_owners_at_the_same_time_leave_no_contradiction(served):
     anna, _ = a_team(served)
-    carl = served.signed_in("carl", team="Team 7")
-    form = member(served, "bob") | SURE
+    carl, form = served.signed_in("carl", team="Team 7"), member(served, "bob") | SURE
     for _ in range(3):
         changes = (anna, "hand-over"), (carl, "remove")
         with ThreadPoolExecutor(2) as threads:
@@ -150,8 +147,7 @@ def test_two_owners_at_the_same_time_leave_no_contradiction(served):
 @pytest.mark.slow
 def test_a_renamed_team_keeps_all_it_has(served, change):
     program = served.token("anna")
-    program.put(OUT, GOOD)
-    served.work()
+    served.send("anna", GOOD)
     served.signed_in("eve", team="Team 8")
     with served.board.writing() as connection:
         submitter_id(connection, "Tearn 9")  # as from a scan
@@ -161,8 +157,7 @@ def test_a_renamed_team_keeps_all_it_has(served, change):
     assert change("The Annas", "--rename", "THE ANNAS") == (0, "The Annas is now THE ANNAS\n", "")
     assert served.log()[-1] == ("organiser", "renamed", "The Annas", "THE ANNAS")
     for name, reason in (
-        ("team 8", "there is a team `Team 8` already; choose another name"),
-        ("Tearn 8", "there is a team `Team 8` already; choose another name"),
+        *((name, "there is a team `Team 8` already; choose another name") for name in ("team 8", "Tearn 8")),
         ("Team 9", "there is a team `Tearn 9` already; choose another name"),
         ("\N{CYRILLIC SMALL LETTER ES} \u202e", "RIGHT-TO-LEFT OVERRIDE, which no name may have"),
         (" ", "has no visible letter"),
@@ -177,9 +172,7 @@ def test_a_renamed_team_keeps_all_it_has(served, change):
 @pytest.mark.parametrize("step", ["accounts.rename_team", "teams.changing"])
 def test_a_renaming_that_is_killed_is_finished_by_repeating_it(served, change, monkeypatch, step):
     """Each store is changed in a transaction of its own, the accounts first."""
-    program = served.token("anna")
-    number = program.put(OUT, GOOD).json()["number"]
-    served.work()
+    program, number = served.token("anna"), served.send("anna", GOOD)["number"]
 
     def killed(*_, **__):
         raise RuntimeError("killed")
@@ -230,18 +223,15 @@ def test_the_organiser_moves_people_and_renames_teams_on_the_page(served):
     assert olga.post("/organiser/rename", data={"team": "Team 7", "into": "team 8"}).status_code == 403
     olga.post("/organiser/rename", data={"team": "Team 7", "into": "Seven"})
     assert [team(one) for one in (anna, bob)] == ["Seven", "Team 8"]
-    assert [line[1:] for line in served.log() if line[0] == "olga"][1:] == [
-        ("move", "bob (Team 7)", "Team 8"),
-        ("renamed", "Team 7", "Seven"),
-    ]
+    told = [line[1:] for line in served.log() if line[0] == "olga"][1:]
+    assert told == [("move", "bob (Team 7)", "Team 8"), ("renamed", "Team 7", "Seven")]
 
 
 def test_a_team_is_renamed_on_one_board_alone(several, geval):
     anna = several.signed_in("anna", team="Team 7")
-    renamed = geval("board", "team", f"{several.folder}/gap", "Team 7", "--rename", "Seven")
-    assert renamed == (0, "Team 7 is now Seven\n", "")
-    teams = [anna.get(f"/course/{board}/api/me").json()["team"] for board in ("gap", "bible")]
-    assert teams == ["Seven", "Team 7"]
+    words = f"{several.folder}/gap", "Team 7", "--rename", "Seven"
+    assert geval("board", "team", *words) == (0, "Team 7 is now Seven\n", "")
+    assert [anna.get(f"/course/{board}/api/me").json()["team"] for board in ("gap", "bible")] == ["Seven", "Team 7"]
 
 
 def test_no_transaction_holds_the_locks_of_two_stores_while_it_waits(served):

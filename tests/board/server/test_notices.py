@@ -2,12 +2,13 @@
 
 import json
 import threading
+from contextlib import contextmanager
 
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message
 from aiosmtpd.smtp import AuthResult
-from samples import ON_BOTH, output
+from samples import ON_BOTH, OUT, output
 from serving import set_keys
 from sqlalchemy import select
 
@@ -19,14 +20,18 @@ from geval_py.board.server.delivery import MAX_TRIES, deliver_next
 from geval_py.board.server.queue import queue_status
 
 NOTICES = select(notices).order_by(notices.c.id)
-OUT = "/upload/out.tsv?test=test-A"
 
 
 def set_mail(served, port, **more):
-    """Send mail to a server, from then on."""
     mail = {"host": "127.0.0.1", "port": port, "sender": "board@example.org", "tls": False, **more}
     set_keys(served.board, server=json.dumps({"mail": mail}), url="http://board.test")
     served.board = Board.open(served.board.folder)
+
+
+def two_members(served, port):
+    set_mail(served, port)
+    for name in ("anna", "bob"):
+        served.signed_in(name, email=f"{name}@uni.example")
 
 
 def failures(served):
@@ -35,8 +40,6 @@ def failures(served):
 
 
 class Mailbox(Message):
-    """Keeps the letters that it gets."""
-
     def __init__(self):
         super().__init__()
         self.letters = []
@@ -49,14 +52,20 @@ def text_of(letter):
     return "\n".join(letter.get_payload(decode=True).decode().splitlines())
 
 
-@pytest.fixture
-def mailbox(unused_port):
+@contextmanager
+def receiving(port, **more):
     box = Mailbox()
-    controller = Controller(box, hostname="127.0.0.1", port=unused_port)
+    controller = Controller(box, hostname="127.0.0.1", port=port, **more)
     controller.start()
-    box.port = unused_port
+    box.port = port
     yield box
     controller.stop()
+
+
+@pytest.fixture
+def mailbox(unused_port):
+    with receiving(unused_port) as box:
+        yield box
 
 
 @pytest.mark.slow
@@ -76,13 +85,11 @@ def test_mail_tells_what_became_of_an_upload_until_it_is_turned_off(served, mail
     assert "PerplexityHashed" not in text
     assert browser.post("/me/mail").headers["location"] == "/me"
     assert "No mail is sent" in browser.get("/me").text
-    browser.put(OUT, output("test-A", 0.6))
-    served.work()
-    assert len(mailbox.letters) == 1
-    browser.post("/me/mail", data={"on": "yes"})
-    browser.put(OUT, output("test-A", 0.7))
-    served.work()
-    assert len(mailbox.letters) == 2
+    for skill, letters in ((0.6, 1), (0.7, 2)):
+        browser.put(OUT, output("test-A", skill))
+        served.work()
+        assert len(mailbox.letters) == letters
+        browser.post("/me/mail", data={"on": "yes"})
 
 
 def test_pending_invitations_are_mailed_again(served, mailbox):
@@ -102,8 +109,7 @@ def test_pending_invitations_are_mailed_again(served, mailbox):
     text, link = text_of(letter).split("http://board.test")
     assert text == "anna, you are invited to Guess the word.\nThis link signs you in once, until 2027-01-27:\n\n"
     assert served.browser().get(old).status_code == 404
-    browser = served.browser()
-    assert browser.post(link).status_code == 303
+    assert served.browser().post(link).status_code == 303
     assert "invited 3 days ago" in organiser.get("/organiser/people?q=bob").text
     answer = organiser.post("/organiser/invite-again")
     assert (answer.status_code, "no pending invitation has an e-mail address" in answer.text) == (403, True)
@@ -155,15 +161,12 @@ def test_a_server_of_mail_that_stays_away_is_given_up_at_last(served, unused_por
 
 
 def test_what_was_taken_by_a_worker_that_died_is_sent_by_another(served, mailbox, monkeypatch):
-    class Killed(BaseException):
-        pass
-
     def die(*_):
-        raise Killed
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("geval_py.board.server.delivery._send", die)
-        with pytest.raises(Killed):
+        patch.setattr(delivery, "_send", die)
+        with pytest.raises(KeyboardInterrupt):
             uploaded(served, mailbox.port)
     assert not deliver_next(served.board, served.clock())
     served.clock.wait(minutes=1)
@@ -172,9 +175,7 @@ def test_what_was_taken_by_a_worker_that_died_is_sent_by_another(served, mailbox
 
 
 def test_a_mailbox_that_hangs_delays_only_its_own_mails(served, mailbox, monkeypatch):
-    set_mail(served, mailbox.port)
-    for name in ("anna", "bob"):
-        served.signed_in(name, email=f"{name}@uni.example")
+    two_members(served, mailbox.port)
     olga, send = served.signed_in("olga", role="organiser"), delivery._send
     trying, go_on = threading.Event(), threading.Event()
 
@@ -206,9 +207,7 @@ def test_a_mailbox_that_hangs_delays_only_its_own_mails(served, mailbox, monkeyp
 
 def test_an_announcement_is_mailed_to_all_members(served, mailbox, geval):
     assert geval("board", "announce", served.board.folder, "Soon", "--mail")[0] == 2
-    set_mail(served, mailbox.port)
-    for name in ("anna", "bob"):
-        served.signed_in(name, email=f"{name}@uni.example")
+    two_members(served, mailbox.port)
     served.signed_in("cid")  # has no address
     olga = served.signed_in("olga", role="organiser")
     olga.post("/organiser/announce", data={"text": "test-B opens", "mail": "yes"})
@@ -222,17 +221,14 @@ def test_an_announcement_is_mailed_to_all_members(served, mailbox, geval):
 
 def test_a_password_that_is_not_ascii_is_told_and_stops_nothing(served, unused_port, monkeypatch):
     """smtplib cannot send it: the notices of a board waited for ever, without a reason."""
-    box = Mailbox()
     more = {"authenticator": lambda *_: AuthResult(success=True), "auth_require_tls": False}
-    controller = Controller(box, hostname="127.0.0.1", port=unused_port, **more)
-    controller.start()
-    monkeypatch.setenv("PASSWORD", "p\xe4sswort")
-    uploaded(served, unused_port, user="board", password="PASSWORD")
-    assert failures(served) == {"the environment variable PASSWORD is empty, or not ASCII": 1}
-    monkeypatch.setenv("PASSWORD", "password")
-    served.clock.wait(minutes=1)
-    served.work()
-    controller.stop()
+    with receiving(unused_port, **more) as box:
+        monkeypatch.setenv("PASSWORD", "p\xe4sswort")
+        uploaded(served, unused_port, user="board", password="PASSWORD")
+        assert failures(served) == {"the environment variable PASSWORD is empty, or not ASCII": 1}
+        monkeypatch.setenv("PASSWORD", "password")
+        served.clock.wait(minutes=1)
+        served.work()
     assert len(box.letters) == 1
 
 

@@ -68,7 +68,7 @@ class Course:
         return browser.post(f"/{board}/me/upload", **form).status_code
 
     def settle(self):
-        """Wait until all is scored, and write the pages."""
+        """Wait until all is scored."""
         for one in self.several.server.boards:
             while waiting(one.board()):
                 time.sleep(0.1)
@@ -102,9 +102,8 @@ class Person:
     def upload(self, board, text):
         """Send an output by one's own page, and see it scored; gives its code."""
         self.go(f"/{board}/me")
-        self.page.get_by_label("An archive, or one output such as out.tsv").set_input_files(
-            {"name": "out.tsv", "mimeType": "text/plain", "buffer": text.encode()}
-        )
+        file = {"name": "out.tsv", "mimeType": "text/plain", "buffer": text.encode()}
+        self.page.get_by_label("An archive, or one output such as out.tsv").set_input_files(file)
         self.press("Send")
         expect(self.page).to_have_url(re.compile("/me/uploads/[0-9a-f]{12}$"))
         expect(self.page.get_by_role("status").locator(".state")).to_have_text("scored", timeout=30_000)
@@ -156,9 +155,8 @@ def test_an_organisers_course(course, open_address):
     adam.upload("gap", output("test-A", 0.8))
     adam.go("/gap/me")
     expect(adam.page.get_by_role("main")).to_contain_text("2 of 2 submissions of 2027-01-10 (UTC) are used")
-    adam.page.get_by_role("row", name=re.compile("test-A: 1")).last.get_by_role(
-        "button", name="name as final"
-    ).click()
+    row = adam.page.get_by_role("row", name=re.compile("test-A: 1")).last
+    row.get_by_role("button", name="name as final").click()
     expect(adam.page.get_by_role("button", name="final: undo")).to_be_visible()
     adam.look()
     course.settle()
@@ -181,9 +179,8 @@ def test_an_organisers_course(course, open_address):
     olga.go("/gap/organiser/people?q=team+4")
     expect(olga.page.get_by_role("row", name="Mallory")).to_contain_text("closed")
     olga.page.locator("summary[aria-label='Close the account Max (Team 4)']").click()
-    expect(
-        olga.page.get_by_role("checkbox", name=re.compile("sessions, tokens, links by this account"))
-    ).to_be_visible()
+    question = re.compile("sessions, tokens, links by this account")
+    expect(olga.page.get_by_role("checkbox", name=question)).to_be_visible()
     olga.look()
 
     # After the deadline: one team has an extension, another one has not.

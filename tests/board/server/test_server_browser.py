@@ -6,7 +6,7 @@ import threading
 import pytest
 from axe import axe_findings
 from playwright.sync_api import expect
-from samples import output
+from samples import GOOD
 from serving import listening
 from sqlalchemy import select
 from test_several import folder, several
@@ -15,7 +15,6 @@ from geval_py.board.database.schema import submissions
 
 assert folder, several  # fixtures
 pytestmark = [pytest.mark.no_cover, pytest.mark.slow]
-GOOD = output("test-A", 0.5)
 WIDE, NARROW = ("wide", 1280, "light"), ("narrow", 390, "dark")
 
 
@@ -80,26 +79,20 @@ def test_a_submitter_walks_through(served, address, open_address, screen, width,
 
 def test_it_works_without_scripts(served, address, browser, tmp_path):
     (tmp_path / "out.tsv").write_text(GOOD)
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
+    page = browser.new_page(java_script_enabled=False)
     page.goto(address + served.invite("bob"))
     page.get_by_role("button", name="Sign in").click()
     page.get_by_label("An archive, or one output such as out.tsv").set_input_files(tmp_path / "out.tsv")
     page.get_by_role("button", name="Send").click()
     page.wait_for_url("**/me/uploads/*")  # else the page is loaded again while the form is being sent
-    for _ in range(100):
-        page.reload()
-        if page.get_by_role("status").locator(".state").inner_text() == "scored":
-            break
-        page.wait_for_timeout(100)
-    expect(page.get_by_role("status").locator(".state")).to_have_text("scored")
-    context.close()
+    reload_until(page, page.get_by_role("status"), "scored")
+    page.close()
 
 
 @pytest.mark.parametrize(("screen", "width", "scheme"), [WIDE, pytest.param(*NARROW, marks=pytest.mark.long)])
 def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_address, screen, width, scheme):
     served.token("anna").put("/upload/out.tsv?test=test-A", GOOD)
-    while not (codes := codes_of(served)):
+    while not (codes := served.rows(select(submissions.c.code))):
         threading.Event().wait(0.1)
 
     def fill(label, text):
@@ -161,7 +154,7 @@ def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_addr
     tab("Now")
     for button, name in (("Dry run", "Dry run"), ("Score again", "Rescoring")):
         press(button)
-        wait_until_done(page, page.locator(".notice", has_text=f"{name} asked for by olga"))
+        reload_until(page, page.locator(".notice", has_text=f"{name} asked for by olga"), "done")
     expect(page.get_by_text("nothing is out of date").first).to_be_visible()
     look()
     tab("People")
@@ -193,17 +186,12 @@ def test_the_front_page_of_several_boards_fits_and_is_accessible(several, unused
         assert page.said == []
 
 
-def wait_until_done(page, notice):
-    """Load the page again until a notice on it says that it is done."""
+def reload_until(page, notice, state):
+    """Load the page again until a notice on it has a state."""
     expect(notice).to_be_visible()
     for _ in range(200):
         page.reload()
-        if notice.locator(".state").inner_text() == "done":
+        if notice.locator(".state").inner_text() == state:
             break
         page.wait_for_timeout(100)
-    expect(notice.locator(".state")).to_have_text("done")
-
-
-def codes_of(served):
-    with served.board.reading() as connection:
-        return connection.execute(select(submissions.c.code)).scalars().all()
+    expect(notice.locator(".state")).to_have_text(state)

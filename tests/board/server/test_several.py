@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 from joserfc.errors import BadSignatureError
-from samples import output, verified, without_limits
+from raising import refused
+from samples import GOOD, output, rows_of, verified, without_limits
 from serving import OWN, Browser, Clock, Several, listening, set_keys
 from sqlalchemy import select
 
@@ -22,9 +23,7 @@ from geval_py.board.people.store import accounts_of
 from geval_py.board.server import live
 from geval_py.board.server.context import ServerContext
 from geval_py.board.server.worker import Worker
-from geval_py.errors import UsageError
 
-GOOD = output("test-A", 0.5)
 OUT = "upload/out.tsv?test=test-A"
 
 
@@ -46,16 +45,9 @@ def several(folder, tmp_path, monkeypatch):
     return made
 
 
-def rows(board, query):
-    with board.reading() as connection:
-        return connection.execute(query).all()
-
-
 def test_the_organiser_sees_an_error_in_board_yaml(several):
     olga = several.signed_in("olga", role="organiser")
-    path = f"{several.folder}/gap/board.yaml"
-    with open(path, "a") as file:
-        file.write("colour: red\n")
+    set_keys(f"{several.folder}/gap", colour="red")
     assert "The settings or the pages were not updated: " in olga.get("/course/gap/organiser").text
     assert "not updated" not in olga.get("/course/bible/organiser").text
 
@@ -65,17 +57,15 @@ def test_a_board_with_an_error_in_its_settings_stops_no_other(folder, tmp_path, 
     text = path.read_text(encoding="utf-8")
     path.write_text("title: [", encoding="utf-8")
     several = Several(folder, tmp_path / "place")
-    browser = Browser(several.app)
+    browser, error = Browser(several.app), "The settings of the board have an error."
     for page in ("/course/gap/", "/course/gap/index.html"):
         answer = browser.get(page)
-        assert (answer.status_code, answer.text) == (503, "The settings of the board have an error.\n")
+        assert (answer.status_code, answer.text) == (503, f"{error}\n")
     assert browser.get("/course/bible/").status_code == 200
     health = browser.get("/course/healthz")
-    expected = {"status": "/course/gap: The settings of the board have an error.", "waiting": 0}
-    assert (health.status_code, health.json()) == (200, expected)
+    assert (health.status_code, health.json()) == (200, {"status": f"/course/gap: {error}", "waiting": 0})
     front = browser.get("/course/").text
-    assert "BIBLE" in front
-    assert "gap: The settings of the board have an error." in front
+    assert ("BIBLE" in front, f"gap: {error}" in front) == (True, True)
     assert [f"geval: {folder}/gap: line 1: " in message for message in caplog.messages] == [True]
     path.write_text(text, encoding="utf-8")
     time.sleep(live.RETRY_SECONDS)
@@ -111,9 +101,8 @@ def test_a_board_that_is_lost_before_the_first_visit_is_on_the_front_page(severa
     several.server.boards[1].board()
     os.rename(f"{several.folder}/{lost}", f"{several.folder}.away")
     for _ in range(2):
-        page = Browser(several.app).get("/course/").text
-        assert f"/course/gap: {sentence}\n" in re.sub("<[^>]*>", "\n", page)
-        assert "BIBLE" in page
+        page = re.sub("<[^>]*>", "\n", Browser(several.app).get("/course/").text)
+        assert (f"/course/gap: {sentence}\n" in page, "BIBLE" in page) == (True, True)
 
 
 @pytest.mark.slow
@@ -131,9 +120,8 @@ def test_writers_on_a_locked_board_delay_no_other_board(several, unused_port):
 
     with listening(several.app, several.folder, several.clock, unused_port), ThreadPoolExecutor(90) as threads:
         with several.server.boards[1].board().writing():
-            sent = [
-                threads.submit(send, one, path) for one in cookies for path in (OUT, "me/final") for _ in range(9)
-            ]
+            pairs = [(one, path) for one in cookies for path in (OUT, "me/final")] * 9
+            sent = [threads.submit(send, *pair) for pair in pairs]
             time.sleep(5)
             for path in ("bible/", "bible/sign-in", ""):  # in milliseconds, but not on a machine that is busy
                 assert httpx.get(f"{host}/course/{path}", timeout=30).status_code == 200
@@ -145,15 +133,14 @@ def test_writers_on_a_locked_board_delay_no_other_board(several, unused_port):
 @pytest.mark.parametrize("broken", ["board.yaml", "board.sqlite"])
 def test_a_board_that_cannot_be_used_does_not_stop_the_worker(several, broken):
     bob = several.signed_in("bob")
-    for name in ("gap", "bible"):
-        answer = bob.put(f"/course/{name}/{OUT}", GOOD, headers=OWN)
-        assert answer.status_code == 201
+    answers = [bob.put(f"/course/{name}/{OUT}", GOOD, headers=OWN) for name in ("gap", "bible")]
+    assert [answer.status_code for answer in answers] == [201, 201]
     with open(os.path.join(several.folder, "gap", broken), "w", encoding="utf-8") as file:
         file.write("title: [" * 100)
     worker = Worker(several.folder, at_once=1)
     thread = threading.Thread(target=worker.run)
     thread.start()
-    while not bob.get(answer.json()["state"]).json()["settled"]:
+    while not bob.get(answers[1].json()["state"]).json()["settled"]:
         time.sleep(0.1)
     worker.stop()
     thread.join()
@@ -161,27 +148,22 @@ def test_a_board_that_cannot_be_used_does_not_stop_the_worker(several, broken):
 
 def test_the_front_page_lists_the_boards(several):
     page = Browser(several.app).get("/course/").text
-    assert re.findall(r'<h2><a href="([^"]*)">(\w+)</a></h2>', page) == [
-        ("/course/bible/", "BIBLE"),
-        ("/course/gap/", "GAP"),
-    ]
-    assert "No deadline" in page
+    boards = re.findall(r'<h2><a href="([^"]*)">(\w+)</a></h2>', page)
+    assert boards == [("/course/bible/", "BIBLE"), ("/course/gap/", "GAP")]
+    assert ("No deadline" in page, "My page" in page) == (True, False)
     assert 'main until <time datetime="2027-01-31T22:59:00Z">' in page
-    assert "My page" not in page
     mine = several.signed_in("anna", team="Team 7").get("/course/").text
     assert '<a href="/course/gap/me">My page</a> as anna (Team 7)' in mine
     several.clock.wait(days=60)
     assert "The last deadline was <time" in Browser(several.app).get("/course/").text
-    board = Browser(several.app).get("/course/gap/")
-    assert '<a href="../">All challenges</a>' in board.text
-    assert Browser(several.app).get("/course/gap").headers["location"] == "/course/gap/"
-    assert Browser(several.app).get("/course/nothing/").status_code == 404
-    assert Browser(several.app).get("/course/static/board.css").status_code == 200
-    assert Browser(several.app).get("/course/healthz").json() == {"status": "fine", "waiting": 0}
+    browser = Browser(several.app)
+    assert '<a href="../">All challenges</a>' in browser.get("/course/gap/").text
+    assert browser.get("/course/gap").headers["location"] == "/course/gap/"
+    assert [browser.get(f"/course/{path}").status_code for path in ("nothing/", "static/board.css")] == [404, 200]
+    assert browser.get("/course/healthz").json() == {"status": "fine", "waiting": 0}
 
 
 def invited(several, board, name, **more):
-    """A browser that opened a link of one board."""
     server = next(one for one in several.server.boards if one.name == board)
     with server.accounts.writing() as people:
         link = accounts.invite(people, name, now=several.clock(), **more).secret
@@ -246,12 +228,10 @@ def test_a_token_is_for_one_board_and_ends_with_the_account(several):
     made = browser.post("/course/gap/me/tokens", data={"name": "laptop"}).text
     token = re.search(r"<code>([\w-]{43})</code>", made)[1]
     program = Browser(several.app, headers={"Authorization": f"Bearer {token}"}, own=False)
-    assert program.put(f"/course/gap/{OUT}", GOOD).status_code == 201
-    assert program.put(f"/course/bible/{OUT}", GOOD).status_code == 401
-    assert program.put(f"/course/{OUT}", GOOD).json() == {
-        "error": "this server has several boards: use one of the addresses "
-        "http://board.test/course/bible, http://board.test/course/gap"
-    }
+    assert [program.put(f"/course/{name}/{OUT}", GOOD).status_code for name in ("gap", "bible")] == [201, 401]
+    addresses = "http://board.test/course/bible, http://board.test/course/gap"
+    error = f"this server has several boards: use one of the addresses {addresses}"
+    assert program.put(f"/course/{OUT}", GOOD).json() == {"error": error}
     organiser = several.signed_in("olga", role="organiser")
     assert "anna" in organiser.get("/course/gap/organiser/people").text
     organiser.post("/course/gap/organiser/close", data={"name": "anna", "sure": "yes"})
@@ -274,7 +254,7 @@ def test_nothing_of_a_board_is_valid_on_another(several):
         assert verified(sent[name]["receipt"], keys[name])["number"] == number
         with pytest.raises(BadSignatureError):
             verified(sent[name]["receipt"], keys[other])
-    (code,) = rows(several.server.boards[1].board(), select(submissions.c.code))[0]
+    (code,) = rows_of(several.server.boards[1].board(), select(submissions.c.code))
     reasons = {"gap": "this submission does not belong to your team", "bible": "No submission has the code"}
     for name, reason in reasons.items():
         assert reason in bob.post(f"/course/{name}/me/withdraw", data={"code": code}).text
@@ -312,9 +292,8 @@ def test_the_worker_serves_the_boards_in_turn(several):
         return several.clock()
 
     assert Worker(several.folder, at_once=1, clock=clock).run(until_idle=True) == 5
-    started = []
-    for one in several.server.boards:
-        started += [(row.started, one.path) for row in rows(one.board(), select(submissions.c.started))]
+    boards = [(one.path, one.board()) for one in several.server.boards]
+    started = [(one, path) for path, board in boards for one in rows_of(board, select(submissions.c.started))]
     assert "/course/bible" in [path for _, path in sorted(started)[:2]]
 
 
@@ -322,12 +301,9 @@ def test_a_board_with_accounts_of_its_own(folder, tmp_path):
     with accounts_of(Board.open(folder / "gap")).writing() as people:
         secret = accounts.invite(people, "anna", now=Clock()()).secret
     (tmp_path / "one").mkdir()
-    with pytest.raises(UsageError) as caught:
+    hint = f"to share them, move `{folder}/gap/accounts.sqlite` to `{folder}/accounts.sqlite`"
+    with refused(f"`{folder}/gap` has accounts of its own\n  {hint}"):
         ServerContext(str(folder), str(tmp_path / "one"))
-    assert str(caught.value) == (
-        f"`{folder}/gap` has accounts of its own\n"
-        f"  to share them, move `{folder}/gap/accounts.sqlite` to `{folder}/accounts.sqlite`"
-    )
     (folder / "gap" / "accounts.sqlite").rename(folder / "accounts.sqlite")
     several = Several(folder, tmp_path / "place")
     browser = Browser(several.app)
@@ -339,6 +315,5 @@ def test_a_board_with_accounts_of_its_own(folder, tmp_path):
 @pytest.mark.parametrize("name", ["sign-in", "a b", "static"])
 def test_a_folder_whose_name_is_no_address(folder, tmp_path, name):
     (folder / "gap").rename(folder / name)
-    with pytest.raises(UsageError) as caught:
+    with refused(f"the folder `{name}` cannot be the address of a board\n  rename it"):
         Several(folder, tmp_path / "place")
-    assert str(caught.value) == f"the folder `{name}` cannot be the address of a board\n  rename it"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 import pytest
-from samples import LINES, WORDS, output, words_of, write, write_answers, write_challenge
+from samples import LINES, WORDS, files_in, output, set_keys, words_of, write, write_answers, write_challenge
 from story import Story, set_clock
 
 from geval_py.board.ranking.parts import public_lines
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.no_cover
 BEFORE, AFTER = datetime(2027, 1, 20, tzinfo=UTC), datetime(2027, 2, 2, tzinfo=UTC)
 SEED, SHARE, DOCUMENT = 728190312, 0.3, 3
 TEST = "test-A"
-TESTS = "  test-A: {split: 30 %, documents: 1, disclosed: 6"
+TESTS = "{test-A: {split: 30 %, documents: 1, disclosed: 6"
 SETTINGS = {
     "phases": "[{name: dev, until: 2027-01-10T00:00:00Z}, {name: final, until: 2027-02-01T00:00:00Z}]",
     "submissions_a_day": 9, "finals": 2, "also": "[LikelihoodHashed]", "seed": SEED, "samples": 200,
@@ -35,21 +35,12 @@ def new_board(folder, answers=None, *, ladder="false"):
     write(challenge / TEST / "in.tsv", lines)
     correct(folder, answers or {})
     story.fine("init", folder / "board", "--challenge", challenge, "--answers", folder / "answers")
-    path = folder / "board/board.yaml"
-    begins = "  test-A: {disclosed: 2, ladder: true"
-    text = path.read_text(encoding="utf-8")
-    assert begins in text
-    text = text.replace(begins, f"{TESTS}, ladder: {ladder}")
-    path.write_text(text, encoding="utf-8")
-    story.edit(**SETTINGS)
+    set_keys(folder / "board", tests=f"{TESTS}, ladder: {ladder}}}, dev-0: {{visible: true}}}}", **SETTINGS)
     return story
 
 
 def correct(folder, answers):
-    words = words_of(TEST)
-    for place, word in answers.items():
-        words[place] = word
-    write_answers(folder / "answers", words)
+    write_answers(folder / "answers", [answers.get(place, word) for place, word in enumerate(words_of(TEST))])
 
 
 def places_of_parts():
@@ -59,7 +50,6 @@ def places_of_parts():
 
 
 def others(places, seed=0):
-    """Other answers for some lines."""
     chance, words = random.Random(seed), words_of(TEST)
     return {place: chance.choice([word for word in WORDS if word != words[place]]) for place in sorted(places)}
 
@@ -78,9 +68,8 @@ def use(story):
     story("add", folder / "board", bad, "--at", "2027-01-19T13:00:00Z", "--format", "json")
     base = write_output(folder / "base", ":1\n" * LINES)
     story("add", folder / "board", base, "--at", "2027-01-19T14:00:00Z", "--baseline")
-    codes = [
-        line["code"] for line in json.loads(story("status", folder / "board", "--format", "json")[1])["submissions"]
-    ]
+    status = json.loads(story("status", folder / "board", "--format", "json")[1])
+    codes = [line["code"] for line in status["submissions"]]
     story("final", folder / "board", *codes[-6:-4])
     story("final", folder / "board", codes[0])
     story("withdraw", folder / "board", codes[3], "--reason", "asked for")
@@ -99,8 +88,7 @@ def published(story):
         for form, by in (("csv", "submitter"), ("text", "submission"), ("json", "submission")):
             found[phase, form, by] = story("show", board, "--phase", phase, "--format", form, "--by", by)
     story.fine("site", board, "-o", story.folder / "site")
-    site = story.folder / "site"
-    return found | {path.relative_to(site): path.read_bytes() for path in site.rglob("*") if path.is_file()}
+    return found | files_in(story.folder / "site")
 
 
 def names_of_differences(one, other):

@@ -19,11 +19,14 @@ SCREENS = [(390, "dark"), *(pytest.param(*one, marks=pytest.mark.long) for one i
 pytestmark = [pytest.mark.no_cover, pytest.mark.slow]
 
 
+def written(folder, view):
+    write_site(str(folder / "public"), site_views.made(view).items())
+    return folder / "public"
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site") / "public"
-    write_site(str(folder), site_views.made(site_views.view()).items())
-    return folder
+    return written(tmp_path_factory.mktemp("site"), site_views.view())
 
 
 @pytest.fixture
@@ -44,19 +47,16 @@ def one_submitter(site):
     return f"submitters/{path.name}"
 
 
-def all_pages(site):
-    return [*PAGES, one_submission(site, "scored"), one_submission(site, "rejected"), one_submitter(site)]
-
-
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_every_page_is_quiet_fits_and_keeps_the_rules_of_accessibility(open_page, site, width, scheme):
     page = open_page("index.html", width=width, scheme=scheme, bypass_csp=True)
-    for name in all_pages(site):
+    pages = [*PAGES, one_submission(site, "scored"), one_submission(site, "rejected"), one_submitter(site)]
+    for name in pages:
         page.goto(f"{site.as_uri()}/{name}")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
     assert page.said == []
     assert [url for url in page.asked if not url.startswith(site.as_uri())] == []
-    for name in all_pages(site):
+    for name in pages:
         page.goto(f"{site.as_uri()}/{name}")
         grave = [(name, html) for name, impact, html in axe_findings(page) if impact in ("serious", "critical")]
         assert grave == [], name
@@ -69,11 +69,9 @@ def with_more_columns():
 
     def more(entry, number):
         figures = {"PerplexityHashed": entry.output.shown, **dict.fromkeys(metrics[1:], Figures(value=0.009512))}
-        named = replace(
-            entry.submission,
-            submitter=f"{entry.submitter} of the late evening shift",
-            affiliation="Universität Stuttgart, Institut für Maschinelle Sprachverarbeitung",
-        )
+        affiliation = "Universität Stuttgart, Institut für Maschinelle Sprachverarbeitung"
+        submitter = f"{entry.submitter} of the late evening shift"
+        named = replace(entry.submission, submitter=submitter, affiliation=affiliation)
         return replace(entry, submission=named, output=replace(entry.output, figures=figures), held=number % 2 > 0)
 
     standings = {
@@ -84,8 +82,7 @@ def with_more_columns():
 
 
 def test_no_column_is_cut_off_with_two_more_metrics(open_address, tmp_path):
-    place = tmp_path / "public"
-    write_site(str(place), site_views.made(with_more_columns()).items())
+    place = written(tmp_path, with_more_columns())
     page = open_address(f"{place.as_uri()}/index.html", width=1280)
     widths = "[...document.querySelectorAll('.scroll')].map(box => [box.scrollWidth, box.clientWidth])"
     for name in ("index.html", "compare.test-A.html", "submissions.html", one_submission(place, "scored")):
@@ -97,9 +94,7 @@ def test_no_column_is_cut_off_with_two_more_metrics(open_address, tmp_path):
 
 @pytest.fixture(scope="module")
 def site_with_phases(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("phases") / "public"
-    write_site(str(folder), site_views.made(site_views.view(changes={"phases": site_views.PHASES})).items())
-    return folder
+    return written(tmp_path_factory.mktemp("phases"), site_views.view(changes={"phases": site_views.PHASES}))
 
 
 @pytest.mark.parametrize(("now", "zone", "text"), [
@@ -203,8 +198,7 @@ def test_a_submissions_page_leads_to_the_comparison(open_page, site):
 def test_submissions_of_different_phases_were_not_compared(browser, tmp_path):
     view = site_views.of_two_phases()
     main, late = (view.standings["test-A", phase].entries for phase in ("main", "post-deadline"))
-    write_site(str(tmp_path / "public"), site_views.made(view).items())
-    page, address = browser.new_page(), f"{(tmp_path / 'public').as_uri()}/compare.test-A.html"
+    page, address = browser.new_page(), f"{written(tmp_path, view).as_uri()}/compare.test-A.html"
     page.goto(f"{address}#{main[0].code},{late[0].code}")
     assert "They were not compared line by line, because they are not in one leaderboard." in page.inner_text("main")
     page.goto(f"{address}#{main[0].code},{main[1].code}")

@@ -10,19 +10,15 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from raising import refused
 from rows import NOW as ROWS_NOW
 from rows import Rows
-from samples import NOW, write
+from samples import NOW, files_in, write
 
 from geval_py.board import site
 from geval_py.board.operations import submissions
 from geval_py.board.site.files import write_site
 from geval_py.board.site.view import loaded
-from geval_py.errors import UsageError
-
-
-def files_of(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture
@@ -51,9 +47,8 @@ def test_the_public_files_of_the_challenge_are_a_download(rows, tmp_path):
     (tmp_path / "challenge" / "train" / "expected.tsv").symlink_to(tmp_path / "answers" / "test-A" / "expected.tsv")
     site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
     with zipfile.ZipFile(tmp_path / "public" / "data" / "challenge.zip") as archive:
-        assert sorted(archive.namelist()) == [
-            "README.md", "config.txt", "dev-0/expected.tsv", "dev-0/in.tsv", "test-A/in.tsv",
-        ]  # fmt: skip
+        public = ["README.md", "config.txt", "dev-0/expected.tsv", "dev-0/in.tsv", "test-A/in.tsv"]
+        assert sorted(archive.namelist()) == public
     page = (tmp_path / "public" / "submit.html").read_text(encoding="utf-8")
     assert "pip install git+https://github.com/geval-py/geval-py\nunzip challenge.zip -d challenge\n" in page
     assert "geval check . --challenge ../challenge -t test-A\n" in page
@@ -62,10 +57,9 @@ def test_the_public_files_of_the_challenge_are_a_download(rows, tmp_path):
 def test_what_is_stored_is_shown_but_why_one_was_withdrawn(rows, tmp_path):
     site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
     entries = json.loads((tmp_path / "public/data/leaderboard.test-A.json").read_text())["entries"]
-    assert [(one["place"], one["submitter"], one["score"]) for one in entries] == [
-        (1, "ann", 150.0), (1, "bob", 150.0), (3, "eve", "Infinity"),
-    ]  # fmt: skip
-    written = files_of(tmp_path / "public")
+    shown = [(one["place"], one["submitter"], one["score"]) for one in entries]
+    assert shown == [(1, "ann", 150.0), (1, "bob", 150.0), (3, "eve", "Infinity")]
+    written = files_in(tmp_path / "public")
     assert [name for name, content in written.items() if b"shy" in content or b"asked for" in content] == []
     assert b"Withdrawn on" in written[f"submissions/{rows.withdrawn}.html"]
     rows_of_all = json.loads((tmp_path / "public/data/submissions.json").read_text())["rows"]
@@ -109,16 +103,15 @@ def test_of_a_long_line_the_words_near_the_gap_are_shown(rows, tmp_path):
     write(tmp_path / "challenge/dev-0/in.tsv", "".join(f"{item}\n" for item in items))
     site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
     page = (tmp_path / f"public/submissions/{rows.public}.html").read_text()
-    assert re.findall(r'<td class="context">(.*?) <mark>.*?</mark> (.*?)</td>', page) == [
-        ("n" * 60, "n" * 60),
-        ("…" + "n" * 60, "n" * 60 + "…"),
-    ]
+    near = "n" * 60
+    contexts = re.findall(r'<td class="context">(.*?) <mark>.*?</mark> (.*?)</td>', page)
+    assert contexts == [(near, near), (f"…{near}", f"{near}…")]
 
 
 def test_the_same_bytes_when_built_twice_and_later(rows, tmp_path):
     site.build(rows.board, str(tmp_path / "one"), now=ROWS_NOW)
     site.build(rows.board, str(tmp_path / "other"), now=ROWS_NOW + timedelta(days=400))
-    assert files_of(tmp_path / "one") == files_of(tmp_path / "other")
+    assert files_in(tmp_path / "one") == files_in(tmp_path / "other")
 
 
 MARK = '{"generator": "geval-py"}'
@@ -138,8 +131,7 @@ def test_an_older_site_stands_until_the_new_one_is_whole(tmp_path):
     assert (place / "index.html").read_text() == "old"
     assert os.listdir(tmp_path) == ["public"]
     write_site(str(place), [("site.json", MARK), ("index.html", "new")])
-    assert (place / "index.html").read_text() == "new"
-    assert os.listdir(tmp_path) == ["public"]
+    assert files_in(tmp_path) == {"public/site.json": MARK.encode(), "public/index.html": b"new"}
 
 
 def test_what_a_killed_run_left_is_removed_after_an_hour(tmp_path):
@@ -156,26 +148,23 @@ def test_of_two_runs_the_site_of_the_later_end_stays(tmp_path):
         yield "last.html", "whole"
 
     write_site(str(tmp_path / "public"), beside_another())
-    assert files_of(tmp_path) == {"public/last.html": b"whole"}
+    assert files_in(tmp_path) == {"public/last.html": b"whole"}
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"), [("folder", "Directory not empty"), ("file", "Not a directory"), ("link", "Not a directory")]
-)
-def test_only_a_site_is_replaced(tmp_path, rows, name, reason):
+@pytest.mark.parametrize("name", ["folder", "file", "link"])
+def test_only_a_site_is_replaced(tmp_path, rows, name):
+    reason = "Directory not empty" if name == "folder" else "Not a directory"
     write(tmp_path / "folder" / "thesis.tex", "years of work")
     write(tmp_path / "file", "text")
     (tmp_path / "link").symlink_to(tmp_path / "folder")
-    with pytest.raises(UsageError) as refused:
+    with refused(f"Cannot write `{tmp_path / name}`: {reason}"):
         site.build(rows.board, str(tmp_path / name), now=ROWS_NOW)
-    assert str(refused.value) == f"Cannot write `{tmp_path / name}`: {reason}"
     assert (tmp_path / "folder" / "thesis.tex").read_text() == "years of work"
 
 
 def test_a_site_on_each_database(board, submission, tmp_path):
-    told = (
-        "description: good\ntags: [a, b]\naffiliation: Acme <b>\nlinks: [{title: it, url: https://example.org/it}]\n"
-    )
+    links = "links: [{title: it, url: https://example.org/it}]"
+    told = f"description: good\ntags: [a, b]\naffiliation: Acme <b>\n{links}\n"
     place = submission("ann", 0.5, tests=("test-A", "dev-0"), gonito=told)
     receipt = submissions.add(board, str(place), now=NOW)
     site.build(board, str(tmp_path / "public"), now=NOW)
