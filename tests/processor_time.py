@@ -90,8 +90,11 @@ class Clock:
 
     def pytest_sessionfinish(self, session):
         if self.is_writing and not hasattr(session.config, "workerinput"):
+            # A process that outlives its parent is no longer counted, as if time had gone back.
             files = sorted((known_seconds() | self.files).items())
-            lines = (f"{name}\t{seconds:.1f}\n" for name, seconds in files if (SECONDS.parent / name).exists())
+            lines = (
+                f"{name}\t{max(0.0, seconds):.1f}\n" for name, seconds in files if (SECONDS.parent / name).exists()
+            )
             SECONDS.write_text("".join(lines))
 
 

@@ -149,7 +149,7 @@ ERRORS = {  # one or more of each class, with its sentence
         f"Corrupt gzip file `{SAFE_NAME}`: it ends before its end mark\n"
         "  write it again, or upload it again: a part of it may be missing"),
     "too large a line": (TooLargeError(path=BAD_NAME, max_bytes=5, what="line"),
-        f"Too large: `{SAFE_NAME}` has a line of more than 5 bytes"),
+        f"Too large: `{SAFE_NAME}`: it has a line of more than 5 bytes"),
     "a model": (ModelError(path=BAD_NAME, message="the text is empty"), f"the text is empty\n  in `{SAFE_NAME}`"),
     "ambiguous": (AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz"),
         newest=BAD_NAME + ".gz"),
