@@ -162,7 +162,7 @@ class Challenge:
         """
         task = self.task
         folder = os.path.join(task.directory, name)
-        if name not in files.names_in(task.directory, "directory"):
+        if not (name.strip(".") and os.path.isdir(folder)):
             sets = list(self)
             hint = suggestion(name, sets) + (f"there are {visible(', '.join(sets))}" if sets else "it has no sets")
             raise MissingFileError(what="No such set in the challenge", path=folder, hint=hint)
@@ -171,8 +171,8 @@ class Challenge:
         return DataSet(
             name=name,
             directory=os.path.join(task.out_directory, name),
-            input=None if input_path is None else File(input_path),
-            expected=None if answers is None else answers_at(answers),
+            input=File(input_path) if input_path else None,
+            expected=answers_at(answers) if answers else None,
             in_header=splits.read_header(task.directory, task.in_header),
             out_header=splits.read_header(task.directory, task.out_header),
         )
