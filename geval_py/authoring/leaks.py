@@ -186,7 +186,10 @@ class Part:
         return list(read_lines(self.data.expected, header=first_name(self.data.out_header)))
 
     def other_columns(self, max_items: int | None = None) -> Iterator[tuple[str, list[str]]]:
-        """Yield the name and the cells of each column that is no context, where there is a gap, of some items."""
+        """Yield the name and the cells of each column that is no context, where there is a gap.
+
+        The cells are those of ``max_items`` at most.
+        """
         for number, name in enumerate(() if self.right is None else self.names):
             if number not in (self.left, self.right):
                 rows = (line.split("\t", number + 1) for line in islice(self.lines(), max_items))

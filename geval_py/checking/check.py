@@ -135,15 +135,15 @@ def check_output(
                     reason = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
                     raise UnsupportedEncodingError(path=target.output, reason=reason)
     except (CorruptFileError, TooLargeError, UnreadableFileError, MissingPackageError) as error:
+        code = "E101"
+        is_opened = files.format_ending(target.output) and getattr(error.__cause__, "errno", None) is None
         match error:
             case UnsupportedEncodingError():
                 code = "E106"
             case CorruptFileError() | TooLargeError():
                 code = "E105"
-            case UnreadableFileError() if files.format_ending(target.output):
-                code = "E101" if hasattr(error.__cause__, "errno") else "E108"
-            case _:
-                code = "E101"
+            case UnreadableFileError() if is_opened:
+                code = "E108"
         reason = str(getattr(error, "reason", error))
         message = f"the output cannot be read: {visible(reason)}"
         fix = READ_FORMATS if code == "E101" else ""

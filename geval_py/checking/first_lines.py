@@ -15,7 +15,7 @@ from math import e, fsum, gcd, hypot, isclose, log
 from operator import eq, itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
-from geval_py.errors import DataError, MalformedLineError
+from geval_py.errors import GevalError, MalformedLineError
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import Metric
@@ -189,7 +189,7 @@ def _faults_of_values(
     step = 1 + len(answers) // MAX_LINES
     texts, answers = texts[::step], answers[::step]
     guesses = [mode(answers)]
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         numbers, _ = ([*map(float, lines)] for lines in (answers, texts))
         guesses.insert(metric.labels != "none", b"%.6g" % fmean(numbers))
 
@@ -198,12 +198,12 @@ def _faults_of_values(
         table = column_of(metric, frozenset()).statistics(outputs, expected, 1)
         return metric.measure.sign * metric.value(table)
 
-    with suppress(DataError):
+    with suppress(GevalError):  # also a package that is missing
         own = loss(texts)
         for guess in guesses:
             least = loss([guess] * len(answers))
             if own - least > MIN_LOSS * abs(least):
-                better = f"{metric.name} would be better with {named(guess.decode())}"
+                better = f"{metric.name} would be better with {named(guess.decode(errors='replace'))}"
                 yield Fault("W304", f"{better} on each line", IN_UNITS)
                 return
 

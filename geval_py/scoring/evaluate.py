@@ -422,12 +422,13 @@ def _verdict(evaluation: Evaluation) -> tuple[str, str]:
     from geval_py.checking.first_lines import faults_of_first_lines
 
     of_words = [one for one in evaluation.scores if one.metric.is_of_words or one.metric.has_entries]
-    main, lines = (of_words or evaluation.scores)[0], evaluation.file_lines
+    main = (of_words or evaluation.scores)[0]
     other, bits = None if of_words else main.metric, main.metric.bits or DEFAULT_BITS
-    are_plain = not main.scheme.text_flags
-    for code, message, *_ in faults_of_first_lines(evaluation.sample, lines, other, bits, words_are_plain=are_plain):
-        return ("", message) if of_words and code == "W304" else (message, "")
-    return "", ""
+    faults = faults_of_first_lines(
+        evaluation.sample, evaluation.file_lines, other, bits, words_are_plain=not main.scheme.text_flags
+    )
+    code, message, *_ = next(faults, ("", ""))
+    return ("", message) if of_words and code == "W304" else (message, "")
 
 
 def _notes_on_task(evaluation: Evaluation, task: Task) -> Iterator[str]:

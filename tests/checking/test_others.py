@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import sys
 
 import pytest
 
@@ -343,6 +344,19 @@ def test_one_guess_on_all_lines_that_is_better(submission, name, capfd):
     assert main(["-t", "dev-0"]) == 0
     note = f"geval: note: `./dev-0/out.tsv`: {problem.summary}\n"
     assert (note in capfd.readouterr().err) == (metric != "LogLoss")
+
+
+def test_a_better_guess_that_is_not_utf_8_or_beyond_all_numbers(submission):
+    path = submission("Accuracy", "x\n" * 20)
+    (path / "dev-0/expected.tsv").write_bytes(b"\xe9\n" * 19 + b"x\n")
+    (problem,) = (one for one in check(path).problems if one.rule.code == "W304")
+    assert problem.summary == "Accuracy would be better with `\ufffd` on each line"
+    assert problems(submission("RMSE", "1e308\n" * 20, "1e308\n" * 20)) == {}
+
+
+def test_a_metric_whose_package_is_missing_is_not_asked_for_a_better_guess(submission, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    assert problems(submission("Probabilistic-MultiLabel-F1", "a:0.1\n" * 20, "a\n" * 20)) == {}
 
 
 NOT_WORSE = {
