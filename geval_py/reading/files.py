@@ -45,7 +45,6 @@ MAX_COPIED_BYTES = 20 * 10**9  # of standard input, a pipe or an address
 CHUNK_BYTES = 1 << 16  # read at once from a pipe or an address
 HTTP_TIMEOUT_SECONDS = 30
 READ_ERRORS = OSError, ValueError
-_ADDRESS = r"(?i)[a-z][a-z0-9+.-]+://"
 _unfinished: set[str] = set()  # temporary files that may exist
 
 
@@ -290,8 +289,11 @@ def naming(path: str) -> Iterator[None]:
 
 def unreadable(path: str, error: Exception) -> UnreadableFileError:
     """Return the error for a file that cannot be opened or read."""
-    is_directory = isinstance(error, IsADirectoryError)
-    reason = "it is a folder, not a file" if is_directory else getattr(error, "strerror", None) or str(error)
+    reason = getattr(error, "strerror", None) or str(error)
+    if isinstance(error, IsADirectoryError):
+        reason = "it is a folder, not a file"
+    elif "\0" in path:
+        reason = "the name has a NUL in it"
     return UnreadableFileError(path=path, reason=reason)
 
 
@@ -304,7 +306,7 @@ def is_address(path: str) -> bool:
     >>> is_address("s3://runs/out.tsv"), is_address("https://example.org/out.tsv"), is_address("out.tsv")
     (True, True, False)
     """
-    return "://" in path and re.match(_ADDRESS, path) is not None
+    return bool(re.match(r"(?i)[a-z][a-z0-9+.-]+://", path))
 
 
 def is_path(name: str) -> bool:

@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -52,9 +51,6 @@ def found(*words, **options):
     ]
 
 
-with pytest.raises(ValueError, match="null") as caught:
-    os.scandir("a\0b")
-NULL = str(caught.value)  # in the words of this version of Python
 NO_FOLDER = "it cannot be read: No such file or directory"
 NO_CHALLENGE = {
     "a typo": ("rael", f"{NO_FOLDER}\n  did you mean `real`?"),
@@ -62,7 +58,7 @@ NO_CHALLENGE = {
     "nothing like it": ("ZZZ", NO_FOLDER), "a file": ("pred.tsv", "it cannot be read: Not a directory"),
     "an empty folder": ("empty", "it has no config.txt, and no test set such as dev-0"),
     "a test set": ("real/dev-0", "it has no config.txt, and no test set such as dev-0\n  did you mean `real`?"),
-    "a name that moves the cursor": ("\x1b[2J", NO_FOLDER), "a NUL": ("a\0b", f"it cannot be read: {NULL}"),
+    "a name that moves the cursor": ("\x1b[2J", NO_FOLDER), "a NUL": ("a\0b", "it cannot be read: the name has a NUL in it"),
 }  # fmt: skip
 
 

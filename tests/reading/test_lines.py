@@ -268,7 +268,7 @@ def test_a_read_that_fails_names_the_source(data, error, reason, standard_input)
 UNREADABLE = {
     "missing": ("nowhere.tsv", "No such file or directory"), "a folder": ("", "it is a folder, not a file"),
     "below a file": ("file/out.tsv", "Not a directory"), "a name too long": ("x" * 300, "File name too long"),
-    "a zero byte": ("out\0.tsv", "embedded null byte"),
+    "a zero byte": ("out\0.tsv", "the name has a NUL in it"),
 }  # fmt: skip
 
 
