@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import mmh3
 
-from geval_py.scoring.kernel import native, reference
+from geval_py.scoring.kernel import _native, reference
 
 CACHE = Path(os.environ.get("GEVAL_BENCHMARK_CACHE", Path(tempfile.gettempdir()) / "geval-py-benchmark"))
 GEVAL = Path(sys.executable).with_name("geval")
@@ -244,7 +244,7 @@ def measure_kind(table: Table, words: int, digits: Digits, megabytes: int, times
     block = Data(small.folder, small.output, len(unit), (words + 1) * lines)
     seconds = best(lambda: reference.bounded_losses(unit, expected, 10, 1), max(2, times // 3))
     table.row(kind, "reference kernel alone", block, seconds)
-    seconds = best(lambda: native.bounded_losses(unit, expected, 10, 1), 4 * times)
+    seconds = best(lambda: _native.bounded_losses(unit, expected, 10, 1), 4 * times)
     table.row(kind, "native kernel alone, one core", block, seconds)
     for options in (["--threads", "1"], []):
         memory = peak_memory(command(large, *options), large.folder)
@@ -296,7 +296,7 @@ def measure_scripts(times: int) -> None:
     for _ in range(4 * times):
         for name, (unit, expected, _) in units.items():
             start = time.process_time()
-            native.bounded_losses(unit, expected, 10, 1)
+            _native.bounded_losses(unit, expected, 10, 1)
             speeds[name] = max(speeds[name], len(unit) / 1e6 / (time.process_time() - start))
     for name, speed in speeds.items():
         high = sum(byte > 0x7F for byte in units[name][0]) / len(units[name][0])

@@ -540,7 +540,7 @@ def share_in_column(cells: Sequence[str], answers: Sequence[str]) -> float:
         first, second, *_ = *sorted(counts.values(), reverse=True), 0
         right += first if first - 1 > second else 0  # with one item left out, the others still predict its answer
     predicted = (right - Counter(words).most_common(1)[0][1]) / len(words)
-    return max(shares[0] - sum(shares[1:]) / SHUFFLES, predicted)
+    return max(shares[0] - math.fsum(shares[1:]) / SHUFFLES, predicted)
 
 
 def are_sorted(answers: Sequence[str]) -> bool:

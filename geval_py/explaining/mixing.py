@@ -42,7 +42,7 @@ from geval_py.reading.outputs import output_at, short_names, unique_names
 from geval_py.scoring import scores
 from geval_py.scoring.evaluate import evaluate_output
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.kernel.rewriting import Mixing, Shares
+from geval_py.scoring.kernel.rewriting import Mixing, Shares, rest_of
 from geval_py.scoring.metrics.base import NOISE, Array, Integers, profile_of, profiled
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, named_columns
@@ -362,9 +362,10 @@ def component_masses(
     rows = [np.full(len(outputs[0]), uniform), *outputs]
     if frequent:
         shares = bucket_shares(evaluations[0].split, frequent, bits)
-        of_train = shares + max(0.0, 1.0 - sum(frequent.values())) * uniform
+        of_train = shares + rest_of(frequent) * uniform
         for masses, profile in zip(outputs, profiles, strict=True):
-            rows.append(np.maximum(0.0, masses + profile["rest"] * (of_train - uniform)))
+            with_train = masses + profile["rest"] * (of_train - uniform)
+            rows.append(np.where(with_train > NOISE * masses, with_train, 0.0))
         rows.append(of_train)
     clarities = [profile["guess_mass"] + profile["rest"] for profile in profiles]
     return np.array(rows), np.mean(clarities, axis=0)

@@ -740,11 +740,11 @@ def spread_of_figures(sample: LineSample, figures: Array, systems: Sequence[int]
             variances.append(float(runs.mean(axis=1).var(ddof=1)) / len(runs))
             shared += sum(spread_of_mean(run - mean, of_line).deviation ** 2 for run in runs) / more / len(runs)
             least = min(least, more)
-    of_lines, of_runs = spread_of_mean(difference, of_line), sum(variances)
+    of_lines, of_runs = spread_of_mean(difference, of_line), math.fsum(variances)
     lines, added = of_lines.deviation**2, max(0.0, of_runs - shared)
     if of_runs == 0.0 or lines + added == 0.0:
         return of_lines
-    degrees = least * of_runs**2 / sum(one**2 for one in variances)
+    degrees = least * of_runs**2 / math.fsum(one**2 for one in variances)
     weighed = of_runs * (1 if sample.paired_runs else (1 + 2 / degrees) ** 2)
     squares = weighed**2 / degrees + lines**2 / of_lines.degrees
     return Spread(math.sqrt(lines + added), max(1.0, (weighed + lines) ** 2 / squares), added / (lines + added))

@@ -124,7 +124,7 @@ class FrequentWordScorer:
         logs, _, _ = self._model.scores(text, bos=False, eos=False)
         in_words = logs.reshape(len(frequent), -1)[:, len(before) :].sum(axis=1)
         shares = 10.0 ** (in_words - in_words.max())
-        shares *= sum(frequent.values()) / shares.sum()
+        shares *= math.fsum(frequent.values()) / shares.sum()
         pairs = zip(frequent, shares.tolist(), strict=True)
         return {word.decode(errors="replace"): share for word, share in sorted(pairs, key=lambda pair: -pair[1])}
 

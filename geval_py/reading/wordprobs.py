@@ -46,7 +46,7 @@ def distribution_of(words: Sequence[str], values: Sequence[float]) -> Distributi
     rests = [value for word, value in zip(words, values, strict=True) if not word]
     if are_probabilities(values):
         divisor, missing = scale_probabilities(values, bool(rests))
-        masses, rest = [value / divisor for value in values], sum(rests) / divisor + missing
+        masses, rest = [value / divisor for value in values], sum_in_order(rests) / divisor + missing
     else:
         shift, log_divisor, log_missing = scale_logarithms(values, bool(rests))
         masses = [exp(value - shift - log_divisor) for value in values]

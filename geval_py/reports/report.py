@@ -250,7 +250,7 @@ class Report:
         frequent = frequent_words(counts, MAX_UNIGRAMS)
         bits = hashed_bits(self.evaluation)
         shares = bucket_shares(self.evaluation.split, frequent, bits)
-        masses = seen * shares + (1.0 - seen * sum(frequent.values())) / (1 << bits)
+        masses = seen * shares + (1.0 - seen * math.fsum(frequent.values())) / (1 << bits)
         return float(np.exp(-np.log(masses).mean()))
 
 

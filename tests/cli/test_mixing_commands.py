@@ -27,11 +27,11 @@ def gazette(tmp_path, monkeypatch):
 MIXED = "out-mix=unigram+train"
 APPLY = "geval: note: add --apply NAME to write the mixture for the test set NAME\n"
 TABLE = """\
-component               score   weight
-unigram                 327.53  0.2050
-unigram, rest to train  13211   0.3473
-train                   12157   0.3098
-uniform                 1024.0  0.1379
+component               score     infinite  weight
+unigram                 327.53    0         0.2050
+unigram, rest to train  Infinity  27        0.3473
+train                   Infinity  27        0.3098
+uniform                 1024.0    0         0.1379
 
 PerplexityHashed (words, lower is better) of 212 lines of dev-0; held out in 10 folds of 36 documents, seed 12345.
 Mixed, 288.07; unigram alone, 327.53: a change of -0.1284 nats [-0.2005, -0.0562], p <0.0001: take it.

@@ -68,7 +68,7 @@ def test_both_backends_bound_losses_alike(lines, bits):
         losses, bound, far_above_one = reference.bounded_losses(outputs, unlisted, bits, 1)
     except errors.MalformedLineError:
         return
-    _, native_bound, native_count = native.bounded_losses(outputs, unlisted, bits, 1)
+    _, native_bound, native_count = _native.bounded_losses(outputs, unlisted, bits, 1)
     assert native_count == far_above_one
     assert native_bound == pytest.approx(bound, rel=1e-12, abs=1e-12)
     assert bound >= max(losses) - 1e-12

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import MalformedLineError
-from geval_py.scoring.kernel import native, profile, reference
+from geval_py.scoring.kernel import _native, profile, reference
 
 DATA = Path(__file__).parent.parent / "data"
 GOLDEN = [json.loads(line) for line in lzma.open(DATA / "golden-lines.jsonl.xz", "rt", encoding="utf-8")]
@@ -104,7 +104,7 @@ def test_all_short_sequences_of_bytes_become_what_python_decodes(before):
     words = [*product(set(range(256)) - {*b"\n "}, repeat=2), *product(edges, repeat=4)]
     raw = [b"x" * before + bytes(word) + b"y" for word in words]
     expected = "".join(word.decode("utf-8", "replace") + "\n" for word in raw).encode()
-    losses = native.bounded_losses(b"".join(word + b":1\n" for word in raw), expected, 24, 1)[0]
+    losses = _native.bounded_losses(b"".join(word + b":1\n" for word in raw), expected, 24, 1)[0]
     assert len(losses) == len(words)
     assert set(losses) == {0.0}
 
@@ -122,7 +122,7 @@ def test_blocks_at_fault(name, kernel):
         assert (caught.value.line, caught.value.column) == (8, 3)
     for bits in (0, 25, -1):
         with pytest.raises(ValueError, match=r"^bits is from 1 to 24$"):
-            getattr(native, name)(b"a:1\n", b"a\n", bits, 1)
+            getattr(_native, name)(b"a:1\n", b"a\n", bits, 1)
 
 
 @pytest.mark.parametrize("values", [[0.0, -0.5], [-0.5 * n for n in range(8)], [math.log(0.25), math.log(0.75)]])
@@ -155,7 +155,7 @@ def test_shares_in_the_bucket_of_the_expected_word(words, expected, bits, first_
         sum(share for word, share in zip(words, shares, strict=True) if bucket(word, line) == bucket(answer, line))
         for line, answer in enumerate(expected, first_line)
     ]
-    for kernel in (native, reference):
+    for kernel in (_native, reference):
         found = kernel.bucket_shares(block(words), shares, block(expected), bits, first_line)
         assert list(found) == pytest.approx(wanted)
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py import MalformedLineError, parse_line
-from geval_py.scoring.kernel import native, profile, reference
+from geval_py.scoring.kernel import _native, profile, reference
 from geval_py.scoring.kernel.profile import COLUMNS, COUNTS, EDGES, MASSES
 
-PROFILERS = {"python": profile.line_profiles, "native": native.line_profiles}
+PROFILERS = {"python": profile.line_profiles, "native": _native.line_profiles}
 IN_BINS = {*MASSES, *COUNTS}
 NUMBER = st.one_of(
     st.floats(0, 1).map(repr), st.floats(0, 0.2).map("{:.2f}".format), st.floats(-30, 3).map("{:.6f}".format),
@@ -57,9 +57,9 @@ def well_formed(output, bits):
 def test_both_backends_agree(lines, vectors, bits, first_line):
     kept = [pair for pair in (*lines, *((vector, "a") for vector in vectors)) if well_formed(pair[0], bits)]
     outputs, expected = block(output for output, _ in kept), block(word for _, word in kept)
-    found = native.line_profiles(outputs, expected, bits, first_line)
+    found = _native.line_profiles(outputs, expected, bits, first_line)
     true = profile.line_profiles(outputs, expected, bits, first_line)
-    assert list(found[0]) == list(native.bounded_losses(outputs, expected, bits, first_line)[0])
+    assert list(found[0]) == list(_native.bounded_losses(outputs, expected, bits, first_line)[0])
     assert list(true[0]) == list(reference.bounded_losses(outputs, expected, bits, first_line)[0])
     for name, one, other in zip(COLUMNS, found, true, strict=True):
         if name not in IN_BINS:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py.reading.features import SEPARATORS
-from geval_py.scoring.kernel import native
+from geval_py.scoring.kernel import _native
 from geval_py.scoring.kernel import tokens as reference
 
 LINE = (
@@ -24,7 +24,7 @@ BLOCKS = st.lists(st.tuples(st.lists(LINE, max_size=5), st.sampled_from([SEPARAT
 @settings(deadline=None, max_examples=examples(400))
 @given(BLOCKS)
 def test_both_backends_agree(blocks):
-    ours, true = native.TokenTable(), reference.TokenTable()
+    ours, true = _native.TokenTable(), reference.TokenTable()
     for lines, separators in blocks:
         text = "".join(f"{line}\n" for line in lines).encode()
         assert ours.number(text, separators.encode()) == true.number(text, separators.encode())
@@ -34,7 +34,7 @@ def test_both_backends_agree(blocks):
     assert ours.sorted(numbers) == true.sorted(numbers)
 
 
-@pytest.fixture(params=[native, reference])
+@pytest.fixture(params=[_native, reference])
 def kernel(request):
     return request.param
 
@@ -45,7 +45,7 @@ def table(kernel):
 
 
 @settings(deadline=None, max_examples=examples(200))
-@given(st.sampled_from([native, reference]), BLOCKS, st.integers(1, 3), st.sampled_from([1, 3, 1 << 16]))
+@given(st.sampled_from([_native, reference]), BLOCKS, st.integers(1, 3), st.sampled_from([1, 3, 1 << 16]))
 def test_tokens_that_were_seen_often_enough_are_numbered(kernel, blocks, least, places):
     """All of them; the native table numbers rarer ones only if they share a byte with others, the reference all."""
     seen, tables = bytearray(places), [kernel.TokenTable() for _ in range(3)]
@@ -78,4 +78,4 @@ def test_a_number_without_a_token(table, number):
 def test_a_column_of_lines(text, column):
     rows = [line.split(b"\t") for line in text.removesuffix(b"\n").split(b"\n")] if text else []
     want = b"".join((row[column] if column < len(row) else b"") + b"\n" for row in rows)
-    assert native.take_column(text, column) == reference.take_column(text, column) == want
+    assert _native.take_column(text, column) == reference.take_column(text, column) == want

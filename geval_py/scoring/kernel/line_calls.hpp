@@ -107,7 +107,7 @@ PyObject* rewrite_lines(PyObject*, PyObject* arguments) {
         if (PyObject_GetBuffer(block, &buffers[i].view, PyBUF_SIMPLE) < 0) return nullptr;
         outputs.push_back(buffers[i].text());
     }
-    if (count_lines(words.text()) != length_of<double>(shares) ||
+    if (count_lines(words.text()) + 1 != length_of<double>(shares) ||
         length_of<double>(weights) != (edge_count + 1) * (2 * count + 2))
         return raise_value_error("the numbers do not fit together");
     std::vector<char> lines;

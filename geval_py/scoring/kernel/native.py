@@ -1,4 +1,4 @@
-"""The native kernel (native.cpp): the functions of the backend in Python, with their names, arguments and errors.
+"""The native kernel (native.cpp): those of its functions that need Python, with the names of the backend in Python.
 
 The modules of :data:`geval_py.scoring.kernel.backends.PYTHON` describe the functions.
 """
@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Sequence
 from itertools import chain
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
 from geval_py.reading.lines import Bytes, decode_lines
@@ -17,11 +17,6 @@ from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
 
 if TYPE_CHECKING:
     from geval_py.scoring.kernel.rewriting import Mixing
-
-
-def __getattr__(name: str) -> Any:
-    """Return a function of C++ that is taken as it is."""
-    return globals().setdefault(name, getattr(_native, name))
 
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
@@ -40,18 +35,18 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
 
 def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Mixing) -> tuple[bytes, int, array[int]]:
     """See :func:`geval_py.scoring.kernel.rewriting.rewrite_lines`."""
+    from geval_py.scoring.kernel import rewriting
+
     written, lines, ends = b"", 0, array("q", bytes(8 * len(outputs)))
     if not recipe.as_vectors:
         words = "".join(f"{word}\n" for word in recipe.frequent).encode()
-        columns = recipe.frequent.values(), chain.from_iterable(recipe.weights), recipe.edges
-        shares, weights, edges = (array("d", column) for column in columns)
+        shares = array("d", [*recipe.frequent.values(), rewriting.rest_of(recipe.frequent)])
+        weights, edges = array("d", chain.from_iterable(recipe.weights)), array("d", recipe.edges)
         written, lines, ends = _native.rewrite_lines(
             tuple(outputs), first_line, words, shares, weights, edges, recipe.bits
         )
     rest = [memoryview(block)[end:] for block, end in zip(outputs, ends, strict=True)]
     if all(rest):  # a line of buckets, or a malformed one
-        from geval_py.scoring.kernel import rewriting
-
         more, more_lines, more_ends = rewriting.rewrite_lines(rest, first_line + lines, recipe)
         return written + more, lines + more_lines, array("q", map(add, ends, more_ends))
     return written, lines, ends

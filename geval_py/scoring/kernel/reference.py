@@ -257,7 +257,7 @@ def mixture_loss(
     """
     if are_probabilities(values) if probabilities is None else probabilities:
         divisor, missing = scale_probabilities(values, bool(rests))
-        mass = sum(hits) / divisor + (sum(rests) / divisor + missing) * share
+        mass = sum_in_order(hits) / divisor + (sum_in_order(rests) / divisor + missing) * share
         return max(0.0, -log(mass)) if mass > 0.0 else inf
     shift, log_divisor, log_missing = scale_logarithms(values, bool(rests))
     log_share = log(share) if share > 0.0 else -inf
@@ -280,7 +280,7 @@ def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int
     sums = array("d")
     for line, word in enumerate(decode_lines(expected), first_line):
         bucket, *buckets = word_buckets([word, *vocabulary], bits, line)
-        sums.append(sum(share for own, share in zip(buckets, shares, strict=True) if own == bucket))
+        sums.append(sum_in_order([share for own, share in zip(buckets, shares, strict=True) if own == bucket]))
     return sums
 
 

@@ -20,7 +20,7 @@ namespace {
 struct Recipe {
     const double *weights, *edges, *shares;
     std::size_t edge_count;
-    Text words;  // frequent ones, as lines, padded, with as many shares
+    Text words;  // frequent ones, as lines, padded; their shares and, last, that of all other words
 };
 
 class Rewriter {
@@ -29,7 +29,6 @@ class Rewriter {
         : recipe_(recipe), parts_(outputs), rests_(outputs), to_(to) {
         for (std::size_t i = 0; i < outputs; ++i) lines_.push_back(std::make_unique<Line>(bits, Purpose::profiles));
         for (Text words = recipe.words; words.begin != words.end;) frequent_.push_back(take_line(words));
-        for (std::size_t i = 0; i < frequent_.size(); ++i) shared_ += recipe.shares[i];
     }
 
     // Rewrites the next line of each output, whose texts begin there; false for a line that the twin has to rewrite.
@@ -52,14 +51,14 @@ class Rewriter {
             std::upper_bound(recipe_.edges, recipe_.edges + recipe_.edge_count, clarity / static_cast<double>(count)) -
             recipe_.edges);
         const double *row = recipe_.weights + bin * (2 * count + 2), *kept = row + 1, *given = kept + count;
-        double to_words = given[count], rest = row[0] + to_words;
+        double to_words = given[count], rest = row[0];
         for (std::size_t i = 0; i < count; ++i) {
             const double factor = kept[i] + given[i];
             for (const Part& part : parts_[i]) sums_[part.number].mass += factor * part.mass;
             to_words += given[i] * rests_[i];
-            rest += factor * rests_[i];
+            rest += kept[i] * rests_[i];
         }
-        return add_frequent(to_words, seed) && write(std::max(0.0, rest - to_words * shared_));
+        return add_frequent(to_words, seed) && write(rest + to_words * recipe_.shares[frequent_.size()]);
     }
 
   private:
@@ -143,7 +142,6 @@ class Rewriter {
 
     const Recipe& recipe_;
     std::vector<Text> frequent_;
-    double shared_ = 0;
     std::vector<std::unique_ptr<Line>> lines_;
     std::vector<std::vector<Part>> parts_;  // of each output
     std::vector<double> rests_;

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from array import array
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -16,6 +18,11 @@ Shares: TypeAlias = "Mapping[str, float]"  # of words in all answers, the most f
 
 VECTOR_CHARACTERS = 13  # of a bucket's mass, as a vector is written
 ENTRY_CHARACTERS = 12  # of an entry, beside its word
+
+
+def rest_of(shares: Shares) -> float:
+    """Return the share of all other words."""
+    return max(0.0, 1.0 - math.fsum(shares.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +59,16 @@ class Mixing:
         row = self.weights[bisect_right(self.edges, sum(clarities) / len(parts))]
         kept, given = row[1 : 1 + len(parts)], row[1 + len(parts) : -1]
         factors = list(map(operator.add, kept, given))
-        to_words = row[-1]
-        rest = row[0] + to_words
-        masses: dict[str, float] = {}
-        for part, factor, share in zip(parts, factors, given, strict=True):
+        to_words, rest = row[-1], row[0]
+        masses = defaultdict[str, float](float)
+        for part, factor, of_rest, share in zip(parts, factors, kept, given, strict=True):
             for word, mass in part.masses.items():
-                masses[word] = masses.get(word, 0.0) + factor * mass
+                masses[word] += factor * mass
             to_words += share * part.rest
-            rest += factor * part.rest
+            rest += of_rest * part.rest
         for word, share in self.frequent.items():
-            masses[word] = masses.get(word, 0.0) + to_words * share
-        rest = max(0.0, rest - to_words * sum(self.frequent.values()))
+            masses[word] += to_words * share
+        rest += to_words * rest_of(self.frequent)
         if not self.as_vectors and not any(vectors):
             return wordprobs.line_of_masses(masses, rest)
         buckets = wordprobs.bucket_masses(wordprobs.Distribution(masses=masses, rest=rest), self.bits, line)

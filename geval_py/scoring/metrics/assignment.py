@@ -11,6 +11,7 @@ problem", 1955), by scipy. A line with too many pairs is an error.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -109,7 +110,7 @@ def matched_scores(scores: Array | Flags) -> list[float]:
 def probable_row(scores: Sequence[float], probabilities: Sequence[float], expected: int) -> tuple[Row, Judged]:
     """Return the probability of what is right and the number expected; and of each given item its score and p."""
     judged = tuple(zip(scores, probabilities, strict=True))
-    return (sum(score * probability for score, probability in judged), expected), judged
+    return (math.fsum(score * probability for score, probability in judged), expected), judged
 
 
 def probable_counts(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[Row, Judged]:

@@ -93,7 +93,7 @@ def label_loss(text: str, expected: str) -> float:
     wrong = (probability for label, probability in labels if label not in answers)
     losses = [-log(p) if p else inf for p in (first.get(label, 0.0) for label in answers)]
     losses += [-log1p(-p) if p < 1 else inf for p in wrong]
-    return max(0.0, sum(losses))
+    return max(0.0, math.fsum(losses))
 
 
 def probable_counts(text: str, expected: str) -> tuple[Row, Judged]:
@@ -163,6 +163,6 @@ def average_precision(text: str, relevant: Sequence[str]) -> float:
 def discounted_gain(first: int, text: str, expected: str) -> float:
     """Compute the normalised discounted gain of a line's first items."""
     relevant = frozenset(items_of(expected))
-    gained = sum(1 / log2(rank + 1) for rank, item in enumerate(items_of(text)[:first], 1) if item in relevant)
-    best = sum(1 / log2(rank + 1) for rank in range(1, min(first, len(relevant)) + 1))
+    gained = math.fsum(1 / log2(rank + 1) for rank, item in enumerate(items_of(text)[:first], 1) if item in relevant)
+    best = math.fsum(1 / log2(rank + 1) for rank in range(1, min(first, len(relevant)) + 1))
     return gained / best if relevant else 1.0
