@@ -17,7 +17,9 @@
         ├── ModelError          a language model cannot be trained, read or used
         ├── EmptyFileError      a file has no lines
         ├── LineCountError      two files differ in their number of lines
-        └── MalformedLineError  a line is not in the format, with its line and column
+        ├── MalformedLineError  a line is not in the format, with its line and column
+        └── ReasonError         a board does not do something, and says why
+            └── SubmissionError a board does not take a submission, which is rejected or failed
 
 Errors hold data; ``str(error)`` makes the sentence. Sentences begin with GEval's own words, so that a search for them
 finds the old answers too. Arguments are named as the caller knows them: ``output=…`` in Python, ``-o`` on the command
@@ -28,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, dataclass_transform
+from typing import Any, ClassVar, Literal, dataclass_transform
 
 from geval_py.text import excerpt, named, visible
 
@@ -284,3 +286,34 @@ class MalformedLineError(DataError):
 
 class LongLineWarning(UserWarning):
     """A line is so long that its score takes very long, or very much memory."""
+
+
+class ReasonError(DataError, kw_only=False):
+    """Something is not done; ``reason`` is one public sentence, ``aside`` is for the organiser alone."""
+
+    reason: str
+    aside: str = ""
+
+    def __init__(self, reason: str, aside: str = "") -> None:
+        GevalError.__init__(self, reason=reason, aside=aside)
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class SubmissionError(ReasonError):
+    """A submission cannot be taken, and has this ``state``."""
+
+    state: ClassVar[str]
+
+
+class RejectedError(SubmissionError):
+    """The submitter is at fault."""
+
+    state = "rejected"
+
+
+class FailedError(SubmissionError):
+    """The submission could not be received or scored, for want of time or memory, say."""
+
+    state = "failed"

@@ -16,7 +16,6 @@ from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from geval_py.errors import DataError, GevalError
 from geval_py.reading.compression import zstd_module
 from geval_py.text import words
 
@@ -36,37 +35,6 @@ INTERVAL_SAMPLES = 1000  # of the bootstrap of a score
 def attributes(value: Any, names: str) -> dict[str, Any]:
     """Return attributes of a value by their names, which are separated by spaces."""
     return {name: getattr(value, name) for name in names.split()}
-
-
-class ReasonError(DataError, kw_only=False):
-    """Something is not done; ``reason`` is one public sentence, ``aside`` is for the organiser alone."""
-
-    reason: str
-    aside: str = ""
-
-    def __init__(self, reason: str, aside: str = "") -> None:
-        GevalError.__init__(self, reason=reason, aside=aside)
-
-    def __str__(self) -> str:
-        return self.reason
-
-
-class SubmissionError(ReasonError):
-    """A submission cannot be taken, and has this ``state``."""
-
-    state: ClassVar[str]
-
-
-class RejectedError(SubmissionError):
-    """The submitter is at fault."""
-
-    state = REJECTED
-
-
-class FailedError(SubmissionError):
-    """The submission could not be received or scored, for want of time or memory, say."""
-
-    state = FAILED
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,8 +17,7 @@ from geval_py.checking.first_lines import MIN_LINES, SAMPLED_LINES, faults_of_fi
 from geval_py.checking.places import name_of, place_of, separations
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem
 from geval_py.checking.targets import Target, first_lines
-from geval_py.reading import lines, wordprobs
-from geval_py.reading.challenge import sets_of_length
+from geval_py.reading import lines
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.evaluate import cut_off_note
@@ -86,7 +85,8 @@ def _beginning(output: CheckedOutput) -> None:
     if output.has_byte_order_mark:
         output.add("W211", line=1, token="\ufeff")
     target = output.target
-    if target.is_of_words and (message := cut_off_note(target.file, target.header)):
+    is_open = target.is_of_words and not target.file.ends_in_newline
+    if is_open and (message := cut_off_note(target.file, target.header)):
         output.add("W216", message, line=output.lines.lines)
     first = output.lines.texts[0].split("\t")[0] if output.lines.texts else ""
     if target.unread_header and first.casefold() == target.unread_header.casefold():
@@ -133,8 +133,10 @@ def _numbers_far_above_one(output: CheckedOutput) -> None:
     if far is None:
         return
     if 2 * far.count > output.lines.lines and "E119" in output.codes:
+        from geval_py.reading.wordprobs import far_above_one_note
+
         advice = far.places[0].message.partition("; ")[2]
-        note = wordprobs.far_above_one_note(far.count, output.lines.lines, advice)
+        note = far_above_one_note(far.count, output.lines.lines, advice)
         fix = advice and f"{advice[0].upper()}{advice[1:]}."
         output.add("E119", note, count=far.count, places=far.places, fix=fix)
     elif output.target.is_of_words:
@@ -274,6 +276,8 @@ def _line_count_causes(output: CheckedOutput, items: int) -> Iterator[str]:
         yield f"there are {per_item} lines an item, each of one entry: write all entries of a gap on one line"
     elif is_multiple and per_item == 2:
         yield 'twice as many, as if the file was opened to append ("a"): open it with "w"'
+    from geval_py.reading.challenge import sets_of_length  # which few runs need
+
     test_set = os.path.basename(os.path.dirname(os.path.abspath(target.expected or target.input or "")))
     if question := sets_of_length(target.challenge, total.lines, test_set):
         yield question

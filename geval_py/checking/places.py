@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from geval_py.checking.rules import RULES_BY_CODE, Place
-from geval_py.reading import schemes, wordprobs
+from geval_py.reading import schemes
 from geval_py.scoring.kernel import ERROR_KINDS
 from geval_py.text import shorten, visible
 
@@ -60,11 +60,13 @@ def place_of(code: str, line: int, text: str, *details: Any, bits: int = schemes
         return Place(line, column, token, message, text)
     if code != "E119":
         return Place(line, *_point(code, text), text)
-    written = wordprobs.parse_line(text, line)
+    from geval_py.reading.wordprobs import number_advice, parse_line
+
+    written = parse_line(text, line)
     column, token, message = 1, "", "the exponentials of these logarithms total more than 1"
     if max(written.values) > 0.0 and written.words is not None:
         column, token, message = _point_at_entry(code, text)
-    advice = wordprobs.number_advice(written.words, written.values)
+    advice = number_advice(written.words, written.values)
     return Place(line, column, token, f"{message}; {advice}", text)
 
 
@@ -97,6 +99,8 @@ def _point(code: str, text: str) -> tuple[int, str, str]:
 
 def _point_at_entry(code: str, text: str) -> tuple[int, str, str]:
     """Return as :func:`_point` the first entry with a problem, or what the line as a whole has."""
+    from geval_py.reading import wordprobs
+
     words, values = wordprobs.parse_entries(text, 0)
     total, column = wordprobs.sum_in_order(values), 1
     columns: dict[str, int] = {}  # of the words before

@@ -10,14 +10,14 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from geval_py.checking.rules import RULES_BY_CODE, Problem, file_problem
 from geval_py.errors import DataError, MalformedLineError, MissingPackageError, UnreadableFileError, UsageError
-from geval_py.reading import config, files, wordprobs
+from geval_py.reading import config, files
 from geval_py.reading.files import ANSWERS_ALONE, File
 from geval_py.reading.lines import LineReader, count_lines, decode_lines, first_name
 from geval_py.reading.outputs import OUTPUT_FILE, output_at
-from geval_py.reading.preparation import Preparation
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.splits import (
     DEV_SET,
@@ -35,8 +35,13 @@ from geval_py.reading.splits import (
 )
 from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.base import Metric
-from geval_py.text import named, nearest, some_of, visible
+from geval_py.text import named, nearest, some_of, visible, words
 
+if TYPE_CHECKING:
+    from geval_py.reading.preparation import Preparation
+
+NO_OPTIONS = config.Task()
+OF_SET = words("task unknown expected input training unreadable lines header unread_header")  # of a target
 MAX_FIRST_LINES = 1000  # of an output or of answers, which show what its lines are where no option does
 
 
@@ -44,7 +49,8 @@ MAX_FIRST_LINES = 1000  # of an output or of answers, which show what its lines 
 class Target:
     """An output to check, and what is known of its test set, which functions add.
 
-    ``test`` is the test set in the folder ``challenge``; where it is None, ``doubt`` says why. ``expected``,
+    ``test`` is the test set in the folder ``challenge``; where it is None, ``doubt`` says why. ``task`` has the
+    options of the challenge; if it cannot be read, ``unknown`` says why. ``expected``,
     ``input`` and ``training`` (the answers of train) are None if they are missing or cannot be read; ``unreadable``
     holds the errors of the former two. ``lines`` is the number of lines that the output should have. The output and
     the answers begin with a line named ``header``; outputs may not begin with ``unread_header``, whose file no option
@@ -63,6 +69,8 @@ class Target:
     challenge: str = os.curdir
     test: str | None = None
     doubt: str = "its test set is not known"
+    task: config.Task = NO_OPTIONS
+    unknown: str = ""
     expected: File | None = None
     input: File | None = None
     training: File | None = None
@@ -118,15 +126,17 @@ def find_targets(
         raise UsageError("standard input (-) can be read only once: give one output as -")
     if challenge is not None:
         _check_challenge(challenge, tests)
+    before = None
     for path in paths:
-        is_submission = is_archive(path) and os.path.isfile(path)
+        is_submission = os.path.isfile(path) and is_archive(path)
         if os.path.isdir(path):  # also that of a test set, by its name or by its files
             is_set = is_set_name(os.path.basename(os.path.abspath(path))) or holds_data(path)
             is_submission = not is_set or bool(_test_sets(path))
         for target in (_submission_targets if is_submission else _output_targets)(path, challenge, tests):
             if isinstance(target, Target):
                 target.lines = lines
-                with_options(target, metrics)
+                with_options(target, metrics, before)
+                before = target
             yield target
 
 
@@ -134,7 +144,7 @@ def _submission_targets(path: str, challenge: str | None, tests: Sequence[str]) 
     """Yield the outputs that a board takes of a folder or an archive, and a problem if it takes none of them."""
     from geval_py.board.intake.receiving import user_submission
     from geval_py.board.intake.sources import DAMAGED_ARCHIVE
-    from geval_py.board.submission import RejectedError
+    from geval_py.errors import RejectedError
 
     challenge, sets = challenge_and_tests(path, challenge)
     if sets:
@@ -194,8 +204,10 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
 
 def challenge_and_tests(path: str, challenge: str | None = None) -> tuple[str, list[str]]:
     """Return the challenge of a submission, if none is named itself or the current folder, and its test sets."""
-    challenge = challenge or next((place for place in (path, os.curdir) if _test_sets(place)), path)
-    return challenge, _test_sets(challenge)
+    for place in (challenge,) if challenge else (path, os.curdir):
+        if sets := _test_sets(place):
+            return place, sets
+    return challenge or path, []
 
 
 def _test_sets(challenge: str) -> list[str]:
@@ -256,22 +268,23 @@ def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
 # The options of a challenge
 
 
-def with_options(target: Target, metric_names: Sequence[str] = ()) -> None:
+def with_options(target: Target, metric_names: Sequence[str] = (), before: Target | None = None) -> None:
     """Add what the options of the target's challenge tell, and the rules that apply.
 
     The metrics, those of some ``metric_names`` or else the challenge's, choose the rules or, with a note, where they
-    are not known, the output's first lines. Raises UsageError where parts of JSON lines are scored.
+    are not known, the output's first lines. What is known of the test set is not read again if it is that of the
+    output ``before``. Raises UsageError where parts of JSON lines are scored.
     """
-    path, unknown = os.path.join(target.challenge, config.CONFIG_FILE), ""
-    try:
-        task = config.config_task(target.challenge)
-    except DataError as error:  # a challenge that is broken is not the submission's fault
-        task, unknown = config.Task(), _one_line(error)
+    if before and (before.challenge, before.test) == (target.challenge, target.test):
+        vars(target).update((name, getattr(before, name)) for name in OF_SET)
+    else:
+        _add_files(target)
+    path, task, unknown = os.path.join(target.challenge, config.CONFIG_FILE), target.task, target.unknown
     if task.selector is not None:
         raise UsageError(f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
     if metric_names:
         task, unknown = task.replace(alt_metrics=tuple(metric_names), select_metrics=()), ""
-    _add_files(target, task)
+    target.file.answers = target.expected
     try:
         if not unknown and task.schemes():
             _add_rules(target, task)
@@ -285,18 +298,25 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> None:
             "for another task, add --metric NAME or --challenge DIR"
         )
         return
+    from geval_py.reading.wordprobs import parse_entries
+
     texts = first_lines(target.file, target.header)
     target.is_of_words = not texts
     for text in (text for text in texts if ":" in text):
         with suppress(MalformedLineError):
-            wordprobs.parse_entries(text, 1)
+            parse_entries(text, 1)
             target.is_of_words = True
     what = "the rules of word gaps apply" if target.is_of_words else "only the rules of any text apply"
     target.notes.append(f"{unknown}; so {what}")
 
 
-def _add_files(target: Target, task: config.Task) -> None:
-    """Add the headers, the answers, the input and the number of lines; leave out files that cannot be read."""
+def _add_files(target: Target) -> None:
+    """Add the challenge's options, headers, answers, input and number of lines; leave out what cannot be read."""
+    try:
+        target.task = config.config_task(target.challenge)
+    except DataError as error:  # a challenge that is broken is not the submission's fault
+        target.unknown = _one_line(error)
+    task = target.task
     headers = list[str | None]()
     out_header = os.path.isfile(os.path.join(target.challenge, OUT_HEADER_FILE))
     for name in (task.out_header or (OUT_HEADER_FILE if out_header else None), task.in_header):
@@ -307,8 +327,8 @@ def _add_files(target: Target, task: config.Task) -> None:
             target.notes.append(f"{_one_line(error)}; so no line is taken for a header")
     target.header, target.unread_header = (headers[0], None) if task.out_header else (None, headers[0])
     for attribute, name, header in (
-        ("input", INPUT_FILE, headers[1]),
         ("expected", EXPECTED_FILE, target.header),
+        ("input", INPUT_FILE, headers[1]),
     ):
         file = getattr(target, attribute)
         try:
@@ -316,7 +336,7 @@ def _add_files(target: Target, task: config.Task) -> None:
                 if not os.path.isfile(path):  # it might never end
                     raise UnreadableFileError(path=path, reason="it is not a regular file")
                 file = answers_at(path)
-            if file is not None:
+            if file is not None and target.expected in (None, file):  # the input where there are no answers
                 target.lines = count_lines(file, header=header)
         except DataError as error:
             target.unreadable.append(error)
@@ -324,7 +344,6 @@ def _add_files(target: Target, task: config.Task) -> None:
         setattr(target, attribute, file)
     training = find_answers(os.path.join(target.challenge, TRAINING_SET, EXPECTED_FILE))
     target.training = answers_at(training) if training else None
-    target.file.answers = target.expected
 
 
 def _add_rules(target: Target, task: config.Task) -> None:

@@ -189,7 +189,7 @@ class CommandParser(config.Parser):
             raise UsageError(visible(f"unrecognized arguments: {' '.join(strays)}") + f"\n  {advice}")
         values = vars(args)
         if "formats" in values:
-            args.format = args.format or format_of(args.output_file, args.formats) or "text"
+            args.format = args.format or (args.output_file and format_of(args.output_file, args.formats)) or "text"
         check_latex_options(values.get("format", "text"), values.get("caption"), values.get("label"))
         return args
 

@@ -8,19 +8,19 @@ damaged trailing data, so this module calls the decompressors itself.)
 from __future__ import annotations
 
 import io
-import os
 import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple
 
 from geval_py.errors import CorruptFileError, TooLargeError
 
 COMPRESSED_CHUNK = 1 << 18
 READ_AHEAD_BYTES = 1 << 16
+HEAD_BYTES = 512  # by which a content is known
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
 
 
@@ -183,34 +183,24 @@ class Decompressed(io.RawIOBase):
         return CorruptFileError(path=self._path, compression=self._compression.name, reason=reason)
 
 
-class Opened(NamedTuple):
-    """A file that is open for its decompressed bytes: ``stored`` are those on the disk, or in memory."""
+def unpacked(
+    stored: io.FileIO | io.BytesIO, path: str, max_bytes: int | None
+) -> tuple[io.BufferedReader, str | None]:
+    """Return the decompressed bytes of an open file, whose first bytes say how, and the compression's name.
 
-    stream: io.BufferedReader
-    stored: io.FileIO | io.BytesIO
-    size: int  # of the stored bytes
-    compression: str | None
-
-
-def unpacked(stored: io.FileIO | io.BytesIO, path: str, max_bytes: int | None, *, is_plain: bool = False) -> Opened:
-    """Return the decompressed bytes of an open file, whose first bytes say how; raises OSError.
-
-    Reading raises as :class:`Decompressed`. A file that ``is_plain`` is not compressed, whatever its first bytes.
+    Raises OSError; reading raises as :class:`Decompressed`.
     """
-    compression = None if is_plain else compression_of(stored.read(MAGIC_BYTES))
-    size = stored.seek(0, os.SEEK_END)
+    compression = compression_of(stored.read(MAGIC_BYTES))
     stored.seek(0)
-    raw = Decompressed(stored, compression, path, max_bytes) if compression else stored
-    return Opened(
-        io.BufferedReader(cast(io.RawIOBase, raw), READ_AHEAD_BYTES), stored, size, compression and compression.name
-    )
+    raw: Any = Decompressed(stored, compression, path, max_bytes) if compression else stored
+    return io.BufferedReader(raw, READ_AHEAD_BYTES), compression and compression.name
 
 
 @contextmanager
 def open_unpacked(path: str, max_bytes: int | None = None) -> Iterator[io.BufferedReader]:
     """Open a file for its bytes, decompressed if it is compressed; raises as :func:`unpacked`."""
     with open(path, "rb", buffering=0) as file:
-        yield unpacked(file, path, max_bytes).stream
+        yield unpacked(file, path, max_bytes)[0]
 
 
 # Other contents than lines of text
@@ -234,12 +224,18 @@ CONTENTS = (  # how a file begins, what it is, and what to do; the first that fi
     (rb"%PDF-", "a PDF document", "export the text"),
     (rb"\s*(?i:<!doctype html)", "an HTML page", "download the file itself, perhaps by its raw link"),
 )
+NO_LINES = re.compile(  # how a file begins that is compressed, or has another content than lines
+    b"|".join(
+        [re.escape(magic) for one in COMPRESSIONS for magic in one.magic] + [start for start, _, _ in CONTENTS]
+    ),
+    re.DOTALL,
+)
 
 
 def foreign_content(head: bytes) -> str | None:
     """Return what a file is that begins with these bytes, and what to do; None for lines of text.
 
-    ``head`` are the first 512 bytes or more; of a compressed file, those inside.
+    ``head`` are the first HEAD_BYTES or more; of a compressed file, those inside.
 
     >>> foreign_content(b"%PDF-1.7"), foreign_content(b"the:0.5 :0.5")
     ('a PDF document: export the text', None)

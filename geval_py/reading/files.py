@@ -24,16 +24,26 @@ from geval_py.errors import (
     UnsupportedEncodingError,
     UsageError,
 )
-from geval_py.reading.compression import COMPRESSED_ENDINGS, Opened, foreign_content, unpacked
+from geval_py.reading.compression import (
+    COMPRESSED_ENDINGS,
+    HEAD_BYTES,
+    NO_LINES,
+    READ_AHEAD_BYTES,
+    foreign_content,
+    unpacked,
+)
 from geval_py.text import named, without_credentials
 from geval_py.version import installs
 
 Convert: TypeAlias = "Callable[[File], Iterator[bytes]]"  # yields the lines, several in a piece
+# A file's decompressed bytes; those on the disk or in memory, and their number; the compression.
+Opened: TypeAlias = tuple[io.BufferedReader, io.FileIO | io.BytesIO, int, str | None]
 FileState: TypeAlias = tuple[int, int, int, int]  # device, inode, size in bytes, and modification time in ns
 
 STANDARD_INPUT = "-"
 ANSWERS_ALONE = "each row lists one candidate, the answer, with its log-likelihood"  # as the LAMBADA of harnesses
 JSON_ENDINGS, PARQUET_ENDINGS = (".jsonl", ".ndjson", ".json"), (".parquet", ".pq")
+JSON_NAMES = tuple(ending + packed for ending in JSON_ENDINGS for packed in ("", *COMPRESSED_ENDINGS))
 FORMAT_ENDINGS = (  # of outputs; an ending that ends in another one stands before it
     ".predictions.json",
     *JSON_ENDINGS,
@@ -116,12 +126,12 @@ class File:
         Raises UnreadableFileError, also if the file is not as it was when it was opened first, TooLargeError,
         CorruptFileError, and UnsupportedEncodingError for another content than lines.
         """
-        opened = self._opened()
-        if not self.keep or self._is_plain or opened.size > MAX_KEPT_BYTES:
+        opened = stream, stored, size, _ = self._opened()
+        if not self.keep or self._is_plain or size > MAX_KEPT_BYTES:
             return opened
-        with opened.stored, naming(self.name):
-            data = opened.stream.read(MAX_KEPT_BYTES + 1)
-            self.check_state(opened.stored)
+        with stored, naming(self.name):
+            data = stream.read(MAX_KEPT_BYTES + 1)
+            self.check_state(stored)
         self.keep = self._is_plain = len(data) <= MAX_KEPT_BYTES
         if self.keep:
             self._data = data
@@ -134,13 +144,19 @@ class File:
             with ExitStack() as on_error:
                 on_error.enter_context(stored)
                 self.check_state(stored)
-                opened = unpacked(stored, self.name, self.max_bytes, is_plain=self._is_plain)
-                if not self._is_plain and (content := foreign_content(opened.stream.peek(1))):
-                    raise UnsupportedEncodingError(path=self.name, reason=f"it is {content}")
+                head = b"" if self._is_plain else stored.read(HEAD_BYTES)
+                size = stored.seek(0, os.SEEK_END)
+                stored.seek(0)
+                if NO_LINES.match(head):
+                    stream, compression = unpacked(stored, self.name, self.max_bytes)
+                    if content := foreign_content(stream.peek(1)):
+                        raise UnsupportedEncodingError(path=self.name, reason=f"it is {content}")
+                else:
+                    stream, compression = io.BufferedReader(stored, READ_AHEAD_BYTES), None
                 on_error.pop_all()
         except READ_ERRORS as error:
             raise unreadable(self.name, error) from error
-        return opened
+        return stream, stored, size, compression
 
     def check_state(self, stored: io.FileIO | io.BytesIO) -> None:
         """Raise UnreadableFileError if the file is not as it was when it was opened first."""

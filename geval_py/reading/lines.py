@@ -123,8 +123,10 @@ class LineReader(AbstractContextManager["LineReader"]):
         return block
 
     def rest(self) -> bytes:
-        """Return all lines that are left."""
-        return b"".join(iter(self.block, b""))
+        """Return all lines that are left, of a file that was not changed."""
+        lines = b"".join(iter(self.block, b""))
+        self.check_unchanged()
+        return lines
 
     def _read_line(self) -> bytes:
         line = self._read(self._stream.readline, MAX_LINE_BYTES)
@@ -206,10 +208,10 @@ def sha256_of(content: File | str) -> str:
     if isinstance(content, str):
         return sha256(content.encode()).hexdigest()
     if content.sha256 is None:
-        opened = content.open()
-        with opened.stored, naming(content.name):
-            digest = file_digest(opened.stream, sha256)
-            content.check_state(opened.stored)
+        stream, stored, *_ = content.open()
+        with stored, naming(content.name):
+            digest = file_digest(stream, sha256)
+            content.check_state(stored)
         content.sha256 = digest.hexdigest()
     return content.sha256
 

@@ -17,6 +17,7 @@ from geval_py.errors import DataError, EmptyFileError, MissingFileError, Unreada
 from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task, declared_documents
 from geval_py.reading.files import (
     JSON_ENDINGS,
+    JSON_NAMES,
     STANDARD_INPUT,
     File,
     absolute,
@@ -75,7 +76,7 @@ class Split(NamedTuple):
     @property
     def output_header(self) -> str | None:
         """The first name of the header of answers and outputs."""
-        return first_name(self.out_header)
+        return next(iter(self.out_header), None)
 
     def missing_input(self, hint: str) -> DataError | UsageError:
         """Return the error for an input that is needed: that it is not there, or why it could not be found."""
@@ -120,7 +121,7 @@ def locate(task: Task) -> Split:
             raise
         place = error.path
     input_lines = File(input_file, keep=True) if input_file else None
-    if input_file and task.selector and name_of(input_file).endswith(JSON_ENDINGS):
+    if input_file and task.selector and input_file.endswith(JSON_NAMES):
         input_lines = _selected(input_file, task.selector)
     split = Split(
         name=task.test_name if in_set and directory else expected,
@@ -162,7 +163,7 @@ def _named_outputs(task: Task) -> tuple[Output, ...]:
     if "" in task.out_files:
         raise UsageError("an output has no name; is a variable of the shell unset?")
     outputs = [output for name in task.out_files for output in outputs_named(folder, name)]
-    return tuple({output.path: output for output in outputs}.values())  # one that is named twice is taken once
+    return tuple({output.file.name: output for output in outputs}.values())  # one that is named twice is taken once
 
 
 def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
@@ -214,7 +215,7 @@ def answers_at(path: str, selector: str | None = None) -> File:
     """Return the answers at a path, whose content is kept: their lines, if they are JSON lines; raises UsageError."""
     if selector is not None:
         return _selected(path, selector)
-    if name_of(path).endswith(JSON_ENDINGS):
+    if path.endswith(JSON_NAMES):
         from geval_py.reading.formats import answer_lines
 
         return File(path, answer_lines)
@@ -225,7 +226,7 @@ def _selected(path: str, selector: str) -> File:
     """Return the parts of a file of JSON lines; raises UsageError for another file."""
     from geval_py.reading.selector import read_selected
 
-    if not name_of(path).endswith(JSON_ENDINGS):
+    if not path.endswith(JSON_NAMES):
         hint = f"--selector names parts of JSON lines, in files that end in {JSON_ENDINGS[0]}"
         raise UsageError(f"selectors not handled for TSVs\n  {named(path)}: {hint}")
     return File(path, partial(read_selected, selector=selector))

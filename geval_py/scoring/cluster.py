@@ -97,7 +97,7 @@ def map_on(
         counts = [submitted(count, one) for one in ranges]
         for place, future in zip(ranges, counts, strict=True):
             if lines := future.result():
-                yield Counted(place, lines, place.stop)
+                yield Counted(place, place.stop, lines)
 
     with _watched(client, outputs), import_module("dask").config.set(_NO_WARNING):
         blocks = numbered(counted(), outputs, expected, matched=True)
@@ -162,7 +162,7 @@ def work_on(block: Block, work: ScoreBlock) -> list[LineStatistics] | MalformedL
 
     Raises DataError, also if there are fewer lines than were counted.
     """
-    text, lines, _ = _read(block.outputs)
+    text, _, lines = _read(block.outputs)
     if lines < block.lines:
         raise changed(block.outputs.path)
     try:

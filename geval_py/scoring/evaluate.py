@@ -17,6 +17,7 @@ from importlib import import_module
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from geval_py.checking.first_lines import faults_of_first_lines
 from geval_py.errors import (
     DataError,
     LineCountError,
@@ -240,14 +241,14 @@ def _read_tables(
 
 def score_of(plan: MetricPlan, table: LineStatistics | SchemeError, output: Output) -> Score:
     """Compute a metric's score from its statistics, or hold the error in their place."""
-    if plan.metric.needs_candidates and output.file.lists_answers_alone:
+    if output.file.lists_answers_alone and plan.metric.needs_candidates:
         advice = f"{ANSWERS_ALONE}; use LogLoss, Likelihood or Perplexity"
         message = f"{plan.metric.name} needs several candidates: {advice}"
         table = SchemeError(message, scheme=plan.scheme.text, path=output.path)
     if isinstance(table, SchemeError):
         return failed_score(plan.scheme, plan.metric, table)
-    value = plan.metric.value(table)
-    score = Score(shown_name(plan.scheme, plan.metric), value, plan.metric, plan.scheme, table)
+    name = shown_name(plan.scheme, plan.metric)
+    score = Score(name, plan.metric.value(table), plan.metric, plan.scheme, table)
     if plan.selection is not None:
         score.line_numbers = plan.selection.line_numbers
         score.reads_input = plan.metric.needs_input or plan.selection.filter.needs_input
@@ -419,8 +420,6 @@ def _verdict(evaluation: Evaluation) -> tuple[str, str]:
     """Return what is wrong with the first lines of an output, and the likely cause of a bad score; "" for nothing."""
     if evaluation.sample is None:
         return "", ""
-    from geval_py.checking.first_lines import faults_of_first_lines
-
     of_words = [one for one in evaluation.scores if one.metric.is_of_words or one.metric.has_entries]
     main = (of_words or evaluation.scores)[0]
     other, bits = None if of_words else main.metric, main.metric.bits or DEFAULT_BITS
@@ -454,18 +453,18 @@ def _notes_on_task(evaluation: Evaluation, task: Task) -> Iterator[str]:
 def _notes_on_file(file: File) -> Iterator[str]:
     if not file.is_utf8:
         yield f"{named(file.name)} has bytes that are not UTF-8, and are read as U+FFFD; write it as UTF-8"
+    yield from (f"{named(file.name)}: {note}" for note in file.notes)
     if (twins := twins_note(file.name)) is not None:
         yield twins
-    yield from (f"{named(file.name)}: {note}" for note in file.notes)
 
 
 def _notes_on_output(evaluation: Evaluation, scores: list[Score], fault: str) -> Iterator[str]:
     """Yield notes on the file of the output, and on where it lies."""
     split, output = evaluation.split, evaluation.output
+    table = max((score.statistics for score in scores), key=lambda table: table.far_above_one)
     yield from _notes_on_file(output.file)
     if fault:
         yield f"{named(output.path)}: {fault}"
-    table = max((score.statistics for score in scores), key=lambda table: table.far_above_one)
     if table.far_above_one:
         from geval_py.reading.wordprobs import UNKNOWN_NUMBERS, far_above_one_note, number_advice, parse_line
 
@@ -475,7 +474,7 @@ def _notes_on_output(evaluation: Evaluation, scores: list[Score], fault: str) ->
             samples = (one for one in map(parse_line, islice(texts, SAMPLED_LINES)) if one.is_far_above_one)
             advice = next((number_advice(one.words, one.values) for one in samples), advice)
         yield f"{named(output.path)}: {far_above_one_note(table.far_above_one, table.lines, advice)}; {advice}"
-    if few := cut_off_note(output.file, split.output_header):
+    if not output.file.ends_in_newline and (few := cut_off_note(output.file, split.output_header)):
         yield f"{named(output.path)}: {few}"
     if output.file.is_in_no_folder:
         return
@@ -494,9 +493,7 @@ def _notes_on_output(evaluation: Evaluation, scores: list[Score], fault: str) ->
 
 
 def cut_off_note(file: File, header: str | None) -> str:
-    """Return what to say of an output that may be cut off in its last line; "" for others."""
-    if file.ends_in_newline:
-        return ""
+    """Return what to say of an output that may be cut off in its last line, which has no line end; "" for others."""
     entries = [line.rstrip(" ").count(" ") for line in read_lines(file, header=header)]
     if len(entries) < 2 or entries[-1] >= min(entries[:-1]):
         return ""
@@ -528,7 +525,7 @@ def _notes_on_bad_scores(evaluation: Evaluation, scores: list[Score], cause: str
         nothing = score.metric.uninformed_value
         if nothing is None or score.line_numbers is not None or score.statistics.infinite:
             continue
-        is_worse = (score.value > nothing) == (score.direction == "lower")
+        is_worse = (score.value > nothing) == (score.metric.measure.direction == "lower")
         if is_worse and not math.isclose(score.value, nothing):
             figures = f"{score.name} is {score.value:.6g}, and {nothing:.6g} for `:1` on each line"
             note = f"{named(evaluation.output.path)}: {figures}: no guess at all would be better"

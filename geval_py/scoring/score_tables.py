@@ -54,11 +54,11 @@ class ScoreTable(Tabular):
         TABs split the columns; for a terminal of a ``width`` they are aligned, and the outputs' names stand in place
         of more parameters than fit.
         """
-        names = list(map(visible, self.names))
         values = [self._cells(result) for result in self.results]
-        if len(values) == 1 and len(names) == 1:
+        if len(values) == 1 and len(self.names) == 1:
             yield values[0][0] + "\n"
             return
+        names = list(map(visible, self.names))
         if len(values) == 1:
             blocks = _metric_blocks(names, values[0])
             yield "\n".join(_written(block, width, has_head=len(block[0]) > 2) for block in blocks)

@@ -1,4 +1,4 @@
-"""The names of files that can be submitted: archives and outputs."""
+"""The names of what can be submitted: archives, outputs, and branches of git."""
 
 import re
 
@@ -7,6 +7,7 @@ from geval_py.text import visible
 
 TARS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst")
 ARCHIVES = (".zip", *TARS)
+GIT = "git+"  # before the address of a branch
 
 
 def is_archive(path: str) -> bool:

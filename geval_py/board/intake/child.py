@@ -18,19 +18,16 @@ from typing import TYPE_CHECKING
 
 from geval_py.board import submission
 from geval_py.board.references import expected_of
-from geval_py.board.submission import (
-    FAILED,
-    REJECTED,
+from geval_py.board.submission import FAILED, REJECTED, JsonDocument, Outputs, Parcel, Result, Scored
+from geval_py.errors import (
+    DataError,
     FailedError,
-    JsonDocument,
-    Outputs,
-    Parcel,
+    GevalError,
+    MalformedLineError,
     RejectedError,
-    Result,
-    Scored,
+    SchemeError,
     SubmissionError,
 )
-from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError
 from geval_py.reading import config, splits
 from geval_py.reading.outputs import output_at
 from geval_py.scoring import evaluate, scores

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
-from geval_py.board.intake.identity import GIT, Address, own_name
+from geval_py.board.intake.archives import GIT
+from geval_py.board.intake.identity import Address, own_name
 from geval_py.board.intake.sources import (
     MAX_NAME_LENGTH,
     Budget,
@@ -23,7 +24,8 @@ from geval_py.board.intake.sources import (
     checked_name,
     refused,
 )
-from geval_py.board.submission import MAX_TEXT, Details, FailedError, RejectedError
+from geval_py.board.submission import MAX_TEXT, Details
+from geval_py.errors import FailedError, RejectedError
 from geval_py.text import visible
 
 MAX_SHOWN = 500  # characters of git's errors that are shown

@@ -20,9 +20,9 @@ from itertools import islice
 from stat import S_ISREG
 from typing import NamedTuple, TypeAlias
 
-from geval_py.board.intake.archives import ARCHIVES, bare_name, is_archive
-from geval_py.board.submission import RejectedError
-from geval_py.errors import MissingFileError, UsageError
+from geval_py.board.intake.archives import ARCHIVES, GIT, bare_name, is_archive
+from geval_py.board.intake.sources import open_no_link
+from geval_py.errors import MissingFileError, RejectedError, UsageError
 from geval_py.text import natural_order, shorten, visible
 
 TABLE = os.path.join(os.path.dirname(__file__), "confusables.txt")
@@ -127,8 +127,6 @@ def skeletons(name: str) -> frozenset[tuple[str, str]]:
 
 # The kinds of submissions: a folder, an archive by its ending, git+URL@BRANCH.
 
-
-GIT = "git+"
 
 # An address without git+: it may hold a password, which stands between the first colon and the last @. The path of a
 # file may hold these too, but behind a slash.
@@ -288,11 +286,6 @@ def fingerprint(source: str, most: int = MAX_ENTRIES) -> str:
     """
     listing = _listing(source, most, lambda _, status: status.st_mtime_ns)
     return sha256(_bytes(os.path.abspath(source)) + b"\n" + listing).hexdigest()
-
-
-def open_no_link(path: str, flags: int) -> int:
-    """Open a file that may have become a link, or a pipe, which would be waited for."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def _listing(source: str, most: int, mark: Mark) -> bytes:

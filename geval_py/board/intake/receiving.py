@@ -12,7 +12,7 @@ from itertools import islice
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from geval_py.board.intake import identity
+from geval_py.board.intake.archives import GIT
 from geval_py.board.intake.sources import (
     CHUNK_BYTES,
     MAX_BYTES,
@@ -31,9 +31,9 @@ from geval_py.board.submission import (
     Details,
     Parcel,
     ReceivedOutput,
-    RejectedError,
     digest_of,
 )
+from geval_py.errors import RejectedError
 from geval_py.reading.outputs import COMPANIONS, OUTPUT_NAME, advice_on_names, parse_parameters
 from geval_py.reading.splits import HIDDEN_SET, OUT_HEADER_FILE, TRAINING_SET
 from geval_py.text import natural_order, nearest, visible
@@ -69,10 +69,11 @@ def receive(
     It needs an output for one of the ``tests``, and may have so many ``variants`` for each. Raises RejectedError,
     whose reason names the member at fault, and FailedError.
     """
-    if source.startswith(identity.GIT):
+    if source.startswith(GIT):
         from geval_py.board.intake.git import branch_source  # imports subprocess, which folders do without
+        from geval_py.board.intake.identity import address_of
 
-        opened = branch_source(identity.address_of(source, transports), place, budget)
+        opened = branch_source(address_of(source, transports), place, budget)
     else:
         opened = open_source(source, budget)
     selection = select(opened, budget, tests, variants)

@@ -23,7 +23,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from geval_py.board.intake.identity import GIT
+from geval_py.board.intake.archives import GIT
 from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import (
     ANSWER_FILE,

@@ -21,9 +21,8 @@ from itertools import islice
 from typing import IO, NamedTuple, Self, TypeAlias, cast
 
 from geval_py.board.intake.archives import ARCHIVES, TARS, bare_name
-from geval_py.board.intake.identity import open_no_link
-from geval_py.board.submission import Details, FailedError, ReceivedFile, RejectedError
-from geval_py.errors import CorruptFileError, TooLargeError
+from geval_py.board.submission import Details, ReceivedFile
+from geval_py.errors import CorruptFileError, FailedError, RejectedError, TooLargeError
 from geval_py.reading.compression import open_unpacked
 from geval_py.reading.files import format_ending
 from geval_py.text import natural_order, shorten, visible
@@ -168,13 +167,12 @@ def folder_source(path: str, budget: Budget) -> SubmissionSource:
             if left < 0:
                 raise RejectedError(f"its folder has more than {budget.listed} files and folders")
             shown = {entry.name: entry for entry in entries if not entry.name.startswith(".")}
-            for bare in sorted(shown, key=natural_order):
-                name, entry = checked_name(f"{folder}{bare}"), shown[bare]
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(f"{name}/")
-                elif wanted(name):
-                    with _open_regular(entry.path, name) as file:
-                        yield name, file.read
+            present = {checked_name(f"{folder}{bare}"): shown[bare] for bare in sorted(shown, key=natural_order)}
+            files = {name: one.path for name, one in present.items() if not one.is_dir(follow_symlinks=False)}
+            folders += (f"{name}/" for name in present if name not in files)
+            for name in filter(wanted, files):
+                with _open_regular(files[name], name) as file:
+                    yield name, file.read
 
     return SubmissionSource(name=top, address=path, members=members)
 
@@ -191,6 +189,11 @@ def _open_regular(path: str, name: str) -> IO[bytes]:
         file.close()
         raise refused(name, "is not a regular file")
     return file
+
+
+def open_no_link(path: str, flags: int) -> int:
+    """Open a file that may have become a link, or a pipe, which would be waited for."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 class Member(NamedTuple):

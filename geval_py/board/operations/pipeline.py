@@ -52,8 +52,8 @@ from geval_py.board.operations.receipts import Receipt, change_submission, charg
 from geval_py.board.operations.teams import find_submitter, submitter_id, team_id, team_settings
 from geval_py.board.references import References
 from geval_py.board.settings import AFTER, BoardSettings, moment_text
-from geval_py.board.submission import Parcel, RejectedError, Result, Scored, attributes
-from geval_py.errors import UsageError
+from geval_py.board.submission import Parcel, Result, Scored, attributes
+from geval_py.errors import RejectedError, UsageError
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
 

@@ -54,15 +54,8 @@ from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import SUBMITTER
 from geval_py.board.references import References, references_of
 from geval_py.board.settings import BoardSettings
-from geval_py.board.submission import (
-    FailedError,
-    Parcel,
-    ReceivedFile,
-    ReceivedOutput,
-    RejectedError,
-    Result,
-    attributes,
-)
+from geval_py.board.submission import Parcel, ReceivedFile, ReceivedOutput, Result, attributes
+from geval_py.errors import FailedError, RejectedError
 from geval_py.tables.numbers import counted, exact
 from geval_py.version import __version__
 

@@ -35,8 +35,8 @@ from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.disclosure import changing, refresh
 from geval_py.board.references import references_of
 from geval_py.board.settings import BoardSettings, moment_text
-from geval_py.board.submission import RejectedError, attributes
-from geval_py.errors import DataError, UsageError
+from geval_py.board.submission import attributes
+from geval_py.errors import DataError, RejectedError, UsageError
 from geval_py.reading.files import naming
 from geval_py.text import visible
 

@@ -25,8 +25,7 @@ from geval_py.board.people.schema import (
 )
 from geval_py.board.people.secrets import INVITATION, SESSION, S, end_secrets, issue
 from geval_py.board.people.store import People
-from geval_py.board.submission import ReasonError
-from geval_py.errors import UsageError
+from geval_py.errors import ReasonError, UsageError
 from geval_py.tables.table import Table, plain_table
 from geval_py.text import visible, words
 

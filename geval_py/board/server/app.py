@@ -44,8 +44,7 @@ from geval_py.board.server.context import (
     server_of,
     visited,
 )
-from geval_py.board.submission import RejectedError
-from geval_py.errors import GevalError, UsageError
+from geval_py.errors import GevalError, RejectedError, UsageError
 from geval_py.text import named, words
 
 CHUNK_BYTES = 1 << 20  # of a form, which is on the disk

@@ -21,8 +21,7 @@ from geval_py.board.people.sign_in import Identity
 from geval_py.board.people.teams import submitter_names
 from geval_py.board.server.context import NOT_FOUND, ServerContext, Visit, read_form, server_of
 from geval_py.board.settings import GITHUB, Provider, ServerSettings
-from geval_py.board.submission import RejectedError
-from geval_py.errors import UsageError
+from geval_py.errors import RejectedError, UsageError
 from geval_py.text import visible
 
 SECONDS = 10  # that a provider has for an answer

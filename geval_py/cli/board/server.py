@@ -23,11 +23,11 @@ from geval_py.board.people.schema import ORGANISER, ROLES
 from geval_py.board.people.store import People, accounts_of, shared_accounts
 from geval_py.board.people.teams import disqualify, rename, submitter_names
 from geval_py.board.settings import read_text
-from geval_py.board.submission import RejectedError, attributes
+from geval_py.board.submission import attributes
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, REASON, TEAMS, now
 from geval_py.cli.commands import command, one_of, option, switch
-from geval_py.errors import GevalError, UnreadableFileError, UsageError
+from geval_py.errors import GevalError, RejectedError, UnreadableFileError, UsageError
 from geval_py.reading.config import argument_type
 from geval_py.tables.numbers import counted
 from geval_py.text import named, some_of, visible, words

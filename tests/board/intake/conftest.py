@@ -7,7 +7,7 @@ import pytest
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.receiving import receive
 from geval_py.board.intake.sources import Budget
-from geval_py.board.submission import RejectedError
+from geval_py.errors import RejectedError
 
 RUN = sandbox.run_in_sandbox
 

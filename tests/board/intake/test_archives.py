@@ -10,7 +10,7 @@ import zipfile
 import pytest
 from hostile import BLOCK, LINE, OUT, tar_info, tar_member, tar_of, zip_info, zip_of
 
-from geval_py.board.submission import FailedError
+from geval_py.errors import FailedError
 
 
 @pytest.fixture

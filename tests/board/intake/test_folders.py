@@ -10,7 +10,7 @@ from hostile import LINE, OUT
 
 from geval_py.board.intake.identity import fingerprint
 from geval_py.board.intake.receiving import test_and_variant as tell
-from geval_py.board.submission import RejectedError
+from geval_py.errors import RejectedError
 
 SHA = hashlib.sha256(LINE).hexdigest()
 LATER = "test-B/out.tsv"

@@ -14,8 +14,7 @@ from raising import refused
 from geval_py.board.intake import identity, sandbox
 from geval_py.board.intake.identity import address_of, check_source, own_name, shown_source, submitter_of
 from geval_py.board.settings import BoardSettings, Limits, Test
-from geval_py.board.submission import FailedError
-from geval_py.errors import MissingFileError, UsageError
+from geval_py.errors import FailedError, MissingFileError, UsageError
 
 MESSAGE = "A bigram model\n\nof words\n"
 

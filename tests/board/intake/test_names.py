@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from raising import refused
 
 from geval_py.board.intake.identity import casefolded, check_name, skeleton, skeletons
-from geval_py.board.submission import RejectedError
+from geval_py.errors import RejectedError
 from geval_py.text import visible
 
 

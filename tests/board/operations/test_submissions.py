@@ -22,8 +22,7 @@ from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking import disclosure
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.board.submission import RejectedError
-from geval_py.errors import MissingFileError
+from geval_py.errors import MissingFileError, RejectedError
 from geval_py.version import __version__
 
 GONITO = """\
