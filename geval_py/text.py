@@ -1,14 +1,13 @@
-"""Text from strangers in messages: escaped, measured, shortened, with a caret below; names in natural order.
+"""Text in messages: escaped, measured, counted, shortened, with a caret below; names in natural order.
 
-At the end: the colours and the width of a terminal.
+At the end: texts that are cut or broken to the width of a terminal.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import Literal, TextIO, TypeAlias
+from typing import Literal, TypeAlias
 
 Alignment: TypeAlias = Literal["left", "centre", "right"]
 
@@ -132,6 +131,15 @@ def excerpt(text: str, column: int, width: int = 76) -> str:
     return f"{before}{visible(text[column - 1 : end])}{tail}\n{' ' * display_width(before)}^"
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Write a number of things; the board's pages give the plural of "entry".
+
+    >>> counted(1, "line"), counted(2322, "line"), counted(2, "entry", "entries")
+    ('1 line', '2,322 lines', '2 entries')
+    """
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def named(path: str) -> str:
     """Quote a file's name for a sentence; an address loses its credentials.
 
@@ -165,38 +173,91 @@ BOLD_RED, RED, YELLOW, DIM = "\x1b[1;31m", "\x1b[31m", "\x1b[33m", "\x1b[2m"
 PLAIN = "\x1b[0m"  # ends each of them
 
 
-def colours_are_unwanted() -> bool:
-    """Whether ``NO_COLOR`` is set, which nothing overrides (https://no-color.org)."""
-    return bool(os.environ.get("NO_COLOR"))
+# Texts on a terminal, which may contain styles: cut, or broken into lines
+
+INDENT = "  "  # of the lines that continue a text
+BREAK = r" (?!%|[^ ]*\])"  # a space, but not before a percent sign or the upper end of an interval
+_STYLE = "\x1b\\[[0-9;]*m"  # a colour
 
 
-def shows_colours(stream: TextIO) -> bool:
-    """Whether to write colours to a stream: to a terminal that can show them, or where they are forced.
+def styled_width(cell: str) -> int:
+    """Return how many columns a text takes, but for its styles."""
+    return display_width(re.sub(_STYLE, "", cell) if "\x1b" in cell else cell)
 
-    ``NO_COLOR``, unless empty, forbids them everywhere; ``FORCE_COLOR``, unless empty or ``0``, forces them into
-    files, pipes and ``TERM=dumb`` too.
+
+def _parts(text: str) -> Iterator[tuple[str, int]]:
+    """Yield styles and characters, and how many columns they take."""
+    for part in re.split(f"({_STYLE})", text) if "\x1b" in text else [text]:
+        yield from [(part, 0)] if part.startswith("\x1b") else characters(part)
+
+
+def cut(text: str, width: int, *, keep_end: bool = False) -> str:
+    r"""Shorten a text to ``width`` columns: to its beginning, or its end; no style is lost.
+
+    >>> cut("prayers", 7), cut("prayers", 6), cut("prayers", 6, keep_end=True), cut("水水水", 4)
+    ('prayers', 'praye…', '…ayers', '水…')
     """
-    if colours_are_unwanted():
-        return False
-    return os.environ.get("FORCE_COLOR", "") not in ("", "0") or is_able_terminal(stream)
+    if styled_width(text) <= width:
+        return text
+    parts = list(_parts(text))[:: -1 if keep_end else 1]
+    kept, left = 0, width - 1
+    while parts[kept][1] <= left:
+        left -= parts[kept][1]
+        kept += 1
+    styles = [part for part, _ in parts[kept:] if part.startswith("\x1b")]
+    shown = [*(part for part, _ in parts[:kept]), "…", *styles]
+    return "".join(shown[:: -1 if keep_end else 1])
 
 
-def is_able_terminal(stream: TextIO) -> bool:
-    """Whether a stream is a terminal other than ``TERM=dumb``."""
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+def picture(text: str, column: int, width: int) -> str:
+    """Return two lines of ``width`` columns: the part of a line around a column (from 1), and a caret below it.
+
+    >>> print(picture("abcdefghij", 6, 6))
+    …efgh…
+      ^
+    """
+    near = 8 * width  # characters: the line may have millions, and some of them take no column
+    place = column - 1
+    before, after = visible(text[max(0, place - near) : place]), visible(text[place : place + near])
+    left = min(styled_width(before), max((width - 1) // 2, width - styled_width(after)), width - 1)
+    before = cut(before, left, keep_end=True) if left else ""
+    return f"{before}{cut(after, width - styled_width(before))}\n{' ' * styled_width(before)}^"
 
 
-USUAL_WIDTH = 80  # columns, if a terminal does not report its width
+def fitted(lines: Iterable[str], width: int | None) -> Iterator[str]:
+    """Yield lines with their ends, broken between words where a terminal's ``width`` is too narrow for them."""
+    for line in lines:
+        yield from (f"{part}\n" for part in ([line] if width is None else wrapped(line, width)))
 
 
-def width_of(stream: TextIO) -> int | None:
-    """Return a terminal's width in columns, or ``COLUMNS``; None for a stream that is no terminal."""
-    if not stream.isatty():
-        return None
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns):
-        return int(columns)
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or USUAL_WIDTH
-    except (OSError, ValueError):
-        return USUAL_WIDTH
+def wrapped(line: str, width: int, *, is_text: bool = True) -> Iterator[str]:
+    """Break a line between words. A text is also broken in words that are too long, and the rest is indented.
+
+    Such a word is broken behind a comma or a slash, if it has one.
+
+    >>> list(wrapped("won: lines with a lower loss", 20)), list(wrapped("549.9 [512, 598]", 8, is_text=False))
+    (['won: lines with a', '  lower loss'], ['549.9', '[512, 598]'])
+    """
+    if styled_width(line) <= width:
+        yield line
+        return
+    written = line.lstrip(" ")
+    current = " " * min(len(line) - len(written), width // 2)
+    indent = current + INDENT * is_text
+    for word in re.split(BREAK, written):
+        longer = f"{current} {word}" if current.strip(" ") else current + word
+        if styled_width(longer) <= width:
+            current = longer
+            continue
+        if current.strip(" "):
+            yield current.rstrip(" ")
+            current = indent
+        taken = len(current)
+        for part, space in _parts(word):
+            if is_text and taken + space > width and current.strip(" "):
+                end = max(map(current.rfind, ",/")) + 1 or len(current)  # parameters and folders are kept whole
+                yield current[:end]
+                current = indent + current[end:]
+                taken = styled_width(current)
+            current, taken = current + part, taken + space
+    yield current

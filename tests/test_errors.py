@@ -22,13 +22,17 @@ from geval_py.errors import (
     DataError,
     EmptyFileError,
     ExistingFileError,
+    FailedError,
     GevalError,
     LineCountError,
     MalformedLineError,
     MissingFileError,
     MissingPackageError,
     ModelError,
+    ReasonError,
+    RejectedError,
     SchemeError,
+    SubmissionError,
     TooLargeError,
     UnreadableFileError,
     UnsupportedEncodingError,
@@ -131,6 +135,8 @@ Line 7: Unexpected data [number text found after a number]
     the:0.5 of:0,25 :0.25
                ^"""
 ERRORS = {  # one or more of each class, with its sentence
+    **{cls.__name__: (cls("it is a link", aside="of a stranger"), "it is a link")
+        for cls in (ReasonError, SubmissionError, RejectedError, FailedError)},
     "the root": (GevalError(), ""), "usage": (UsageError("take one"), "take one"),
     "missing package": (MissingPackageError("Parquet is read by pyarrow: pip install pyarrow", package="pyarrow"),
         "Parquet is read by pyarrow: pip install pyarrow"),
@@ -182,7 +188,7 @@ def test_an_error(error, sentence):
 
 
 def subclasses(cls):
-    """The tree in geval_py.errors; the board's own errors, which its tests import, are no part of it."""
+    """The tree in geval_py.errors."""
     here = (child for child in cls.__subclasses__() if child.__module__ == errors.__name__)
     return {cls}.union(*map(subclasses, here))
 

@@ -18,8 +18,7 @@ from geval_py.errors import EmptyFileError, MissingFileError, UsageError
 from geval_py.reading import splits
 from geval_py.reading.files import JSON_ENDINGS, name_of, naming
 from geval_py.reading.lines import LineReader
-from geval_py.tables.numbers import counted
-from geval_py.text import named, natural_order, suggestion, visible
+from geval_py.text import counted, named, natural_order, suggestion, visible
 
 DEFAULT_SHARES = (80, 10, 10)
 DEFAULT_SALT = "set"

@@ -19,7 +19,7 @@ from geval_py.authoring.run_index import Items, Numbers, RunIndex, Vocabulary
 from geval_py.errors import DataError
 from geval_py.reading import compression
 from geval_py.reading.splits import answers_in, is_usual_name, sets_in
-from geval_py.tables.numbers import counted
+from geval_py.text import counted
 
 HIDDEN_BEGINNING = "test"  # of the names of sets whose answers are hidden
 MANY_IN_TEXTS = 0.2  # of a part's gaps, readable in train or in public files: texts repeat much less

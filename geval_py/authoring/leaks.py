@@ -54,8 +54,7 @@ from geval_py.reading.splits import (
 )
 from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
 from geval_py.scoring.evaluate import find_metric
-from geval_py.tables.numbers import counted
-from geval_py.text import visible
+from geval_py.text import counted, visible
 
 COMMAND = "geval challenge leaks"
 MANY_READABLE, SOME_READABLE = 0.05, 0.01  # of a part's items, above which E404 and W404 speak

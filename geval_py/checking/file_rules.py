@@ -21,8 +21,7 @@ from geval_py.reading import lines
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.evaluate import cut_off_note
-from geval_py.tables.numbers import counted
-from geval_py.text import named, shorten, some_of, strip_spaces, visible, words
+from geval_py.text import counted, named, shorten, some_of, strip_spaces, visible, words
 
 HEADER_NAMES = frozenset(words("answer class expected gold label labels tags target word y"))
 LINES_PER_LABEL = 5  # at least, where the labels are few and known

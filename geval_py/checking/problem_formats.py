@@ -15,9 +15,8 @@ from typing import Any
 from geval_py.checking.rules import Problem, Report, Severity
 from geval_py.reading.files import format_ending
 from geval_py.tables.escapes import json_text
-from geval_py.tables.layout import fitted, picture
-from geval_py.tables.numbers import counted, percent
-from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible
+from geval_py.tables.numbers import percent
+from geval_py.text import DIM, PLAIN, RED, YELLOW, counted, excerpt, fitted, picture, visible
 
 COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}
 

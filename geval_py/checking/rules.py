@@ -10,9 +10,8 @@ from geval_py.errors import DataError, UsageError
 from geval_py.reading.outputs import READ_ENDINGS
 from geval_py.scoring import kernel
 from geval_py.tables.escapes import html_text
-from geval_py.tables.numbers import counted
 from geval_py.tables.table import Table, named_columns
-from geval_py.text import visible, words
+from geval_py.text import counted, visible, words
 from geval_py.version import __version__
 
 Severity: TypeAlias = Literal["error", "warning"]

@@ -17,9 +17,8 @@ from geval_py.cli.commands import CONTEXTS, command, group, number_option, optio
 from geval_py.errors import UsageError
 from geval_py.reading import config
 from geval_py.reading.config import Settings, Task
-from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
-from geval_py.text import named, visible
+from geval_py.text import counted, named, visible
 
 group(
     "challenge",

@@ -23,15 +23,14 @@ from geval_py.cli.commands import (
     option,
     switch,
 )
+from geval_py.cli.terminal import shows_colours, width_of
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading import config
 from geval_py.reading.files import STANDARD_INPUT
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.tables.formats import Result
-from geval_py.tables.layout import picture
-from geval_py.tables.numbers import counted
 from geval_py.tables.table import Table
-from geval_py.text import named, shows_colours, visible, width_of
+from geval_py.text import counted, named, picture, visible
 
 TEXT_MAX_PLACES = 4  # for people: a line that they see, and the numbers of three more
 STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 an error in the command line."

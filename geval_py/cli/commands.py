@@ -15,14 +15,13 @@ from importlib import import_module
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from geval_py.cli.suggestions import OTHER_COMMANDS, option_meant
-from geval_py.cli.terminal import carry_out
+from geval_py.cli.terminal import carry_out, width_of
 from geval_py.errors import UsageError
 from geval_py.reading import config
 from geval_py.reading.config import argument_type, check_latex_options, natural_number
 from geval_py.reading.items import LEFT_NAMES, RIGHT_NAMES
 from geval_py.tables.formats import FORMATS, format_of
-from geval_py.tables.layout import fitted
-from geval_py.text import named, suggestion, visible, width_of
+from geval_py.text import fitted, named, suggestion, visible
 from geval_py.version import installs
 
 OptionAdder: TypeAlias = Callable[[argparse._ActionsContainer], object]

@@ -7,8 +7,7 @@ import argparse
 from geval_py.cli.commands import check_free, command, option, switch
 from geval_py.cli.terminal import note, say
 from geval_py.scoring import writing
-from geval_py.tables.numbers import counted
-from geval_py.text import named
+from geval_py.text import counted, named
 
 
 @command(

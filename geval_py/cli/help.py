@@ -22,6 +22,7 @@ from geval_py.cli.commands import (
     unknown_subcommand,
 )
 from geval_py.cli.suggestions import OTHER_COMMANDS, PLAIN, command_meant, glossary
+from geval_py.cli.terminal import width_of
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, config
 from geval_py.reading.config import Task
@@ -30,9 +31,8 @@ from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.matching import MATCHINGS
 from geval_py.scoring.metrics.registry import METRICS
-from geval_py.tables.numbers import counted
 from geval_py.tables.table import Table, named_columns
-from geval_py.text import visible, width_of
+from geval_py.text import counted, visible
 
 PURPOSES = {
     "text": "tables for people; in GEval's way for scores",

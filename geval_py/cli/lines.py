@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain, islice
 
 from geval_py.cli.score import evaluate_with_texts, show_of_task
-from geval_py.cli.terminal import ItemBar, note
+from geval_py.cli.terminal import ItemBar, colours_are_unwanted, note, shows_colours
 from geval_py.errors import UsageError
 from geval_py.explaining import line_by_line
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures, rank_features
@@ -25,8 +25,7 @@ from geval_py.reading.preparation import find_tokenizer, preparation_of
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.scores import Evaluation
 from geval_py.tables.formats import FOR_PEOPLE
-from geval_py.tables.numbers import counted
-from geval_py.text import colours_are_unwanted, named, shows_colours, visible
+from geval_py.text import counted, named, visible
 
 TOP_ON_SCREEN = 20  # lines or features that a terminal shows without --top
 

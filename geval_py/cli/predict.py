@@ -36,8 +36,8 @@ from geval_py.reading.items import find_contexts
 from geval_py.reading.lines import sha256_of
 from geval_py.reading.outputs import MODEL_ENDING
 from geval_py.scoring.writing import write_output
-from geval_py.tables.numbers import counted, fixed
-from geval_py.text import named, visible
+from geval_py.tables.numbers import fixed
+from geval_py.text import counted, named, visible
 from geval_py.version import __version__
 
 JOURNAL_ENDING = ".journal"

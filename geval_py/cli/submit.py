@@ -22,12 +22,12 @@ from geval_py.board.intake.archives import bare_name, is_archive, upload_name_pr
 from geval_py.checking import targets
 from geval_py.cli import terminal
 from geval_py.cli.commands import command, one_of, option, switch
+from geval_py.cli.terminal import width_of
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.config import argument_type
 from geval_py.reading.files import naming
 from geval_py.reading.rewriting import written_whole
-from geval_py.tables.numbers import counted
-from geval_py.text import named, visible, width_of
+from geval_py.text import counted, named, visible
 
 TOKEN_VARIABLE = "GEVAL_BOARD_TOKEN"
 LOCAL = ("localhost", "127.0.0.1", "::1")

@@ -24,9 +24,8 @@ from geval_py.reading.config import Settings, said_option
 from geval_py.reading.files import name_of
 from geval_py.reading.outputs import OUTPUT_NAME
 from geval_py.tables.formats import Tabular
-from geval_py.tables.layout import fitted, picture
 from geval_py.tables.table import Table
-from geval_py.text import is_able_terminal, named, shows_colours, some_of, visible, width_of
+from geval_py.text import fitted, named, picture, some_of, visible
 
 if TYPE_CHECKING:
     from tqdm.std import tqdm
@@ -314,3 +313,42 @@ class _Watched:
         with self._lock:
             self._clear()
             self._stream.writelines(lines)
+
+
+# What a terminal can show
+
+USUAL_WIDTH = 80  # columns, if a terminal does not report its width
+
+
+def colours_are_unwanted() -> bool:
+    """Whether ``NO_COLOR`` is set, which nothing overrides (https://no-color.org)."""
+    return bool(os.environ.get("NO_COLOR"))
+
+
+def shows_colours(stream: TextIO) -> bool:
+    """Whether to write colours to a stream: to a terminal that can show them, or where they are forced.
+
+    ``NO_COLOR``, unless empty, forbids them everywhere; ``FORCE_COLOR``, unless empty or ``0``, forces them into
+    files, pipes and ``TERM=dumb`` too.
+    """
+    if colours_are_unwanted():
+        return False
+    return os.environ.get("FORCE_COLOR", "") not in ("", "0") or is_able_terminal(stream)
+
+
+def is_able_terminal(stream: TextIO) -> bool:
+    """Whether a stream is a terminal other than ``TERM=dumb``."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def width_of(stream: TextIO) -> int | None:
+    """Return a terminal's width in columns, or ``COLUMNS``; None for a stream that is no terminal."""
+    if not stream.isatty():
+        return None
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or USUAL_WIDTH
+    except (OSError, ValueError):
+        return USUAL_WIDTH

@@ -25,9 +25,9 @@ from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel.profile import COUNTS, EDGES, MASSES
 from geval_py.scoring.metrics.base import NOISE, Array, Integers, exp, profile_of, profiled
 from geval_py.tables.formats import Tabular
-from geval_py.tables.numbers import counted, fixed, significant
+from geval_py.tables.numbers import fixed, significant
 from geval_py.tables.table import Column, Table, named_columns, plain_table
-from geval_py.text import named, visible
+from geval_py.text import counted, named, visible
 
 if TYPE_CHECKING:
     import pandas as pd

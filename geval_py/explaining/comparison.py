@@ -67,7 +67,7 @@ from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.score_tables import short_name
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Bold, Column, Table, plain_table
-from geval_py.text import named, shown, some_of, visible
+from geval_py.text import counted, named, shown, some_of, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -380,7 +380,7 @@ class Comparison(formats.Tabular):
     def legend(self) -> Iterator[str]:
         infinite, unit = self.compared < self.lines, unit_text(self.effect_unit)
         yield visible(
-            f"{self.metric} ({self.unit}, {self.direction} is better) of {numbers.counted(self.lines, 'line')} of "
+            f"{self.metric} ({self.unit}, {self.direction} is better) of {counted(self.lines, 'line')} of "
             f"{self.test}; the baseline is {self.short_names()[self.baseline]}."
         )
         if self.sets:
@@ -847,9 +847,9 @@ def _notes(
     if not together:
         yield f"no line has a finite {what} in two systems: there is no difference to test"
     elif together < MIN_TESTED_LINES:
-        yield f"a test on {numbers.counted(together, 'line')} is not reliable"
+        yield f"a test on {counted(together, 'line')} is not reliable"
     elif few:
-        most = f"{'at most ' * (len(few) > 1)}{numbers.counted(max(few.values()), 'line')}"
+        most = f"{'at most ' * (len(few) > 1)}{counted(max(few.values()), 'line')}"
         differ = f"{some_of(list(few))} and the baseline differ on {most}"
         yield f"{differ}: the interval of the difference may be too narrow"
     skewed = [

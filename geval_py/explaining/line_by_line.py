@@ -19,9 +19,9 @@ from geval_py.scoring.metrics.base import Integers
 from geval_py.scoring.metrics.exact import best_guess
 from geval_py.scoring.scores import Evaluation, head_of, score_difference, signature_lines
 from geval_py.tables import escapes, formats, numbers
-from geval_py.tables.layout import GAP_MARK, fitted
+from geval_py.tables.layout import GAP_MARK
 from geval_py.tables.table import Column, Table, plain_table
-from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
+from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, fitted, visible
 
 LINES_AT_ONCE = 4096  # whose figures are computed together
 MAX_SHOWN = 1000  # characters of a text that a terminal's row may show

@@ -26,7 +26,7 @@ from geval_py.scoring.metrics.base import LineStatistics, total
 from geval_py.scoring.metrics.columns import malformed
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, named_columns, plain_table
-from geval_py.text import visible
+from geval_py.text import counted, visible
 
 DEFAULT_SEEDS, MIN_SEEDS, MAX_SEEDS = 25, 2, 1000
 VECTOR = "a line of buckets holds for one seed of the hash"
@@ -104,7 +104,7 @@ class HashCollisionReport(formats.Tabular):
         yield "sd: the standard deviation of the loss between seeds, in nats a word"
         for name, luck in zip(self.names, self.outputs, strict=True):
             if luck.left_out:
-                lines = numbers.counted(luck.left_out, "line")
+                lines = counted(luck.left_out, "line")
                 yield f"{visible(name)}: without {lines} that some seeds make infinite"
 
 

@@ -46,7 +46,7 @@ from geval_py.scoring.kernel.rewriting import Mixing, Shares, rest_of
 from geval_py.scoring.metrics.base import NOISE, Array, Integers, profile_of, profiled
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, named_columns
-from geval_py.text import visible
+from geval_py.text import counted, visible
 
 DEFAULT_WORDS = 300  # of train; more improve little, and make long lines
 FOLDS = 10
@@ -228,7 +228,7 @@ class Mixture(formats.Tabular):
         sources = [output_at(os.fspath(path)) for path in paths]
         mixed = len(self.mixing.weights[0]) // 2 - 1
         if len(sources) != mixed:
-            raise errors.UsageError(f"the mixture is of {numbers.counted(mixed, 'output')}, not of {len(sources)}")
+            raise errors.UsageError(f"the mixture is of {counted(mixed, 'output')}, not of {len(sources)}")
         where = os.fspath(folder or os.path.dirname(sources[0].path))
         derived = mixed_output(sources, TRAIN if self.words else UNIFORM, where, self.header)
         derived.check_free(force)
@@ -451,7 +451,7 @@ def groups_of(
     """
     lines, notes = evaluation.line_count, []
     if lines < FEW_LINES:
-        notes.append(f"the result of mixing on {numbers.counted(lines, 'line')} may be due to chance")
+        notes.append(f"the result of mixing on {counted(lines, 'line')} may be due to chance")
         if not force:
             raise errors.UsageError(f"{notes[0]}; take {FEW_LINES} lines or more, or give", arguments=("force",))
     if lines < 2:

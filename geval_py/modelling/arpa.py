@@ -28,8 +28,7 @@ from geval_py.modelling.corpus import (
 from geval_py.reading.lines import LineReader
 from geval_py.reading.rewriting import Draft
 from geval_py.scoring.kernel.backends import choose_backend
-from geval_py.tables.numbers import counted
-from geval_py.text import visible
+from geval_py.text import counted, visible
 
 with suppress(ImportError):  # it was not built
     from geval_py.scoring.kernel._native import word_table, write_arpa_rows

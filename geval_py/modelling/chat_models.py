@@ -21,8 +21,7 @@ from geval_py.modelling.served_models import OPENING, SPECIAL, WAIT, RefusedErro
 from geval_py.modelling.word_search import PARTIAL, learnt_answers
 from geval_py.reading.items import Item
 from geval_py.reading.wordprobs import is_listable
-from geval_py.tables.numbers import counted
-from geval_py.text import visible
+from geval_py.text import counted, visible
 
 TEMPLATE = """\
 One word is missing from this text. The mark [...] stands in its place.

@@ -27,8 +27,7 @@ from geval_py.modelling import (
 )
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
-from geval_py.tables.numbers import counted
-from geval_py.text import named, suggestion, visible
+from geval_py.text import counted, named, suggestion, visible
 
 ENDINGS = {"gguf": "gguf", "arpa": "arpa"}
 MEANT = {  # the address in the place of one without its kind, by what stands before the colon

@@ -30,8 +30,7 @@ from geval_py.errors import ModelError, UsageError
 from geval_py.modelling.corpus import Doubles
 from geval_py.modelling.language_models import needed
 from geval_py.modelling.word_search import AT_A_TIME, PARTIAL, NextTokens, TokenModel, Tokens
-from geval_py.tables.numbers import counted
-from geval_py.text import shorten, visible
+from geval_py.text import counted, shorten, visible
 
 ALTERNATIVES = (1000, 100, 20, 5)  # next tokens to ask for; a server that refuses is asked for fewer
 TRIES = 6  # of a request

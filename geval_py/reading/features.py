@@ -21,8 +21,7 @@ from geval_py.reading.files import find_file
 from geval_py.reading.items import ScoredItem, column_name
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import checked_tokenizer
-from geval_py.tables.numbers import counted
-from geval_py.text import nearest, shorten, suggestion, visible
+from geval_py.text import counted, nearest, shorten, suggestion, visible
 
 SEPARATORS = " \t:"  # of tokens
 SHAPE = "SHAPE:"

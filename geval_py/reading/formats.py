@@ -32,8 +32,7 @@ from geval_py.reading.rows import (
     read_csv,
     text_fault,
 )
-from geval_py.tables.numbers import counted
-from geval_py.text import some_of
+from geval_py.text import counted, some_of
 
 Reader: TypeAlias = Callable[[File], Rows]  # yields the ids and lines of the rows of a file, and fills its notes
 

@@ -19,8 +19,7 @@ from geval_py.errors import UnreadableFileError
 from geval_py.reading.files import File, name_of
 from geval_py.reading.lines import BLOCK_BYTES, LineReader, decode_lines
 from geval_py.reading.wordprobs import NUMBER, are_probabilities
-from geval_py.tables.numbers import counted
-from geval_py.text import shorten, some_of, visible
+from geval_py.text import counted, shorten, some_of, visible
 
 Rows: TypeAlias = Iterator[tuple[str, str]]  # each row's id and line; lines without an id, "", may be joined by LF
 CsvRows: TypeAlias = "Iterator[tuple[Row, list[str]]]"  # with their fields

@@ -24,8 +24,8 @@ from geval_py.reading.outputs import unique_names
 from geval_py.scoring.metrics.base import exp
 from geval_py.scoring.metrics.labels import calibration_curve
 from geval_py.tables.escapes import short
-from geval_py.tables.numbers import counted, percent
-from geval_py.text import display_width, named, visible
+from geval_py.tables.numbers import percent
+from geval_py.text import counted, display_width, named, visible
 from geval_py.version import installs
 
 if TYPE_CHECKING:

@@ -42,9 +42,9 @@ from geval_py.reports.report import Report, as_perplexity, score_row
 from geval_py.scoring.metrics.base import exp
 from geval_py.scoring.scores import Evaluation
 from geval_py.tables.escapes import short
-from geval_py.tables.numbers import counted, p_value, percent
+from geval_py.tables.numbers import p_value, percent
 from geval_py.tables.table import Column, Table, written
-from geval_py.text import visible, without_credentials
+from geval_py.text import counted, visible, without_credentials
 
 
 class Panel(NamedTuple):

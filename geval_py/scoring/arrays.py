@@ -27,8 +27,7 @@ from geval_py.scoring.encoding import encoded_texts, fault_of_word, join_words
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.packed_words import Ids, Numbers, Unit, fault_place
 from geval_py.scoring.metrics.base import LineStatistics
-from geval_py.tables.numbers import counted
-from geval_py.text import shown, some_of
+from geval_py.text import counted, shown, some_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,6 @@ from importlib import import_module
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from geval_py.checking.first_lines import faults_of_first_lines
 from geval_py.errors import (
     DataError,
     LineCountError,
@@ -41,8 +40,7 @@ from geval_py.scoring.metrics.base import (
     find_in_family,
 )
 from geval_py.scoring.scores import FEATURE_OF_INPUT, Evaluation, Score, check_input_length, without_faults
-from geval_py.tables.numbers import counted
-from geval_py.text import named, nearest, visible
+from geval_py.text import counted, named, nearest, visible
 from geval_py.version import installs
 
 if TYPE_CHECKING:
@@ -420,6 +418,8 @@ def _verdict(evaluation: Evaluation) -> tuple[str, str]:
     """Return what is wrong with the first lines of an output, and the likely cause of a bad score; "" for nothing."""
     if evaluation.sample is None:
         return "", ""
+    from geval_py.checking.first_lines import faults_of_first_lines
+
     of_words = [one for one in evaluation.scores if one.metric.is_of_words or one.metric.has_entries]
     main = (of_words or evaluation.scores)[0]
     other, bits = None if of_words else main.metric, main.metric.bits or DEFAULT_BITS

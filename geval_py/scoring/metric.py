@@ -18,8 +18,7 @@ from geval_py.scoring.encoding import encoded_texts, reference_texts
 from geval_py.scoring.evaluate import column_of, find_metric, preparation_for
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.writing import holds_numbers, is_predictions, prediction_lines, predictions_of, refuse_unused
-from geval_py.tables.numbers import counted
-from geval_py.text import shown
+from geval_py.text import counted, shown
 
 if TYPE_CHECKING:
     from geval_py.scoring.arrays import Arrays, NumberOptions, VocabularyLike

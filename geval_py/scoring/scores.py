@@ -17,9 +17,9 @@ from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.splits import Split
 from geval_py.scoring.metrics.base import NOISE, Integers, LineStatistics, Metric, total
-from geval_py.tables.numbers import counted, score_text
+from geval_py.tables.numbers import score_text
 from geval_py.tables.table import Column, Table, named_columns
-from geval_py.text import named, shown, visible
+from geval_py.text import counted, named, shown, visible
 from geval_py.version import build_version
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from geval_py.tables.escapes import html_text, json_list_text, json_text, latex_text, markdown_text
-from geval_py.tables.layout import fitted
 from geval_py.tables.table import Table
-from geval_py.text import visible
+from geval_py.text import fitted, visible
 from geval_py.version import __version__
 
 

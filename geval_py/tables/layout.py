@@ -1,4 +1,4 @@
-"""Tables and sentences on a terminal: numbers are never cut, texts wrap, and no column is left out."""
+"""Tables on a terminal: numbers are never cut, texts wrap, and no column is left out."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 
-from geval_py.text import characters, display_width, visible
+from geval_py.text import BREAK, cut, fitted, styled_width, wrapped
 
 SPACE = "  "  # between columns
-INDENT = "  "  # of the lines that continue a text
 MIN_TEXT_WIDTH = 12  # columns of a text that wraps
 SAMPLE_ROWS = 100  # decide the widths: rows come one by one, and there may be millions
 ROWS_PER_SCREEN = 20
 GAP_MARK = "\0"  # in a context; no other text has it, since control characters are escaped
 SHOWN_GAP = " ___ "
-_STYLE = "\x1b\\[[0-9;]*m"  # a colour
-_BREAK = r" (?!%|[^ ]*\])"  # a space, but not before a percent sign or the upper end of an interval
 
 
 def laid_out(
@@ -39,8 +36,8 @@ def laid_out(
     shortest_text = MIN_TEXT_WIDTH if len(sample) == SAMPLE_ROWS else 0  # there may be longer ones in later rows
     for column, is_text in zip(zip(*[headings] * header, *sample, strict=True), are_texts, strict=False):
         needs.append(max(*map(_needed, column), shortest_text * is_text))
-        words = (word for cell in (column[:header] if is_text else column) for word in re.split(_BREAK, cell))
-        least = max(map(_width, words), default=0)
+        words = (word for cell in (column[:header] if is_text else column) for word in re.split(BREAK, cell))
+        least = max(map(styled_width, words), default=0)
         widths.append(max(least, min(needs[-1], MIN_TEXT_WIDTH)) if is_text else least)
     surplus = width - sum(widths) - len(SPACE) * (len(widths) - 1)
     if surplus < 0:
@@ -48,7 +45,7 @@ def laid_out(
             yield from ["\n"] if number else []
             for heading, cell in zip(headings, row, strict=True):
                 label = f"{heading}: " if header else ""
-                shown = around_gap(cell, width - _width(label)) if GAP_MARK in cell else cell
+                shown = around_gap(cell, width - styled_width(label)) if GAP_MARK in cell else cell
                 yield from fitted([f"{label}{shown}".rstrip(" ")], width)
         return
     for of_texts in (True, False):  # columns share the space that is left, and none gets more than it needs
@@ -66,7 +63,7 @@ def laid_out(
         ]
         for parts in zip_longest(*cells, fillvalue=""):
             padded = (
-                part + " " * (space - _width(part)) if is_text else " " * (space - _width(part)) + part
+                part + " " * (space - styled_width(part)) if is_text else " " * (space - styled_width(part)) + part
                 for part, space, is_text in zip(parts, widths, are_texts, strict=True)
             )
             yield SPACE.join(padded).rstrip(" ") + "\n"
@@ -80,7 +77,9 @@ def laid_out(
 
 def _needed(cell: str) -> int:
     """Return how many columns a cell takes in one line; a context, with the gap in the middle."""
-    return len(SHOWN_GAP) + 2 * max(map(_width, cell.split(GAP_MARK))) if GAP_MARK in cell else _width(cell)
+    return (
+        len(SHOWN_GAP) + 2 * max(map(styled_width, cell.split(GAP_MARK))) if GAP_MARK in cell else styled_width(cell)
+    )
 
 
 def around_gap(context: str, width: int) -> str:
@@ -92,89 +91,4 @@ def around_gap(context: str, width: int) -> str:
     left, _, right = context.partition(GAP_MARK)
     side = (width - len(SHOWN_GAP)) // 2
     left = cut(left.rstrip(" "), side, keep_end=True)
-    return " " * (side - _width(left)) + left + SHOWN_GAP + cut(right.lstrip(" "), side)
-
-
-# Texts, which may contain styles
-
-
-def _width(cell: str) -> int:
-    return display_width(re.sub(_STYLE, "", cell) if "\x1b" in cell else cell)
-
-
-def _parts(text: str) -> Iterator[tuple[str, int]]:
-    """Yield styles and characters, and how many columns they take."""
-    for part in re.split(f"({_STYLE})", text) if "\x1b" in text else [text]:
-        yield from [(part, 0)] if part.startswith("\x1b") else characters(part)
-
-
-def cut(text: str, width: int, *, keep_end: bool = False) -> str:
-    r"""Shorten a text to ``width`` columns: to its beginning, or its end; no style is lost.
-
-    >>> cut("prayers", 7), cut("prayers", 6), cut("prayers", 6, keep_end=True), cut("水水水", 4)
-    ('prayers', 'praye…', '…ayers', '水…')
-    """
-    if _width(text) <= width:
-        return text
-    parts = list(_parts(text))[:: -1 if keep_end else 1]
-    kept, left = 0, width - 1
-    while parts[kept][1] <= left:
-        left -= parts[kept][1]
-        kept += 1
-    styles = [part for part, _ in parts[kept:] if part.startswith("\x1b")]
-    shown = [*(part for part, _ in parts[:kept]), "…", *styles]
-    return "".join(shown[:: -1 if keep_end else 1])
-
-
-def picture(text: str, column: int, width: int) -> str:
-    """Return two lines of ``width`` columns: the part of a line around a column (from 1), and a caret below it.
-
-    >>> print(picture("abcdefghij", 6, 6))
-    …efgh…
-      ^
-    """
-    near = 8 * width  # characters: the line may have millions, and some of them take no column
-    place = column - 1
-    before, after = visible(text[max(0, place - near) : place]), visible(text[place : place + near])
-    left = min(_width(before), max((width - 1) // 2, width - _width(after)), width - 1)
-    before = cut(before, left, keep_end=True) if left else ""
-    return f"{before}{cut(after, width - _width(before))}\n{' ' * _width(before)}^"
-
-
-def fitted(lines: Iterable[str], width: int | None) -> Iterator[str]:
-    """Yield lines with their ends, broken between words where a terminal's ``width`` is too narrow for them."""
-    for line in lines:
-        yield from (f"{part}\n" for part in ([line] if width is None else wrapped(line, width)))
-
-
-def wrapped(line: str, width: int, *, is_text: bool = True) -> Iterator[str]:
-    """Break a line between words. A text is also broken in words that are too long, and the rest is indented.
-
-    Such a word is broken behind a comma or a slash, if it has one.
-
-    >>> list(wrapped("won: lines with a lower loss", 20)), list(wrapped("549.9 [512, 598]", 8, is_text=False))
-    (['won: lines with a', '  lower loss'], ['549.9', '[512, 598]'])
-    """
-    if _width(line) <= width:
-        yield line
-        return
-    words = line.lstrip(" ")
-    current = " " * min(len(line) - len(words), width // 2)
-    indent = current + INDENT * is_text
-    for word in re.split(_BREAK, words):
-        longer = f"{current} {word}" if current.strip(" ") else current + word
-        if _width(longer) <= width:
-            current = longer
-            continue
-        if current.strip(" "):
-            yield current.rstrip(" ")
-            current = indent
-        taken = len(current)
-        for part, space in _parts(word):
-            if is_text and taken + space > width and current.strip(" "):
-                end = max(map(current.rfind, ",/")) + 1 or len(current)  # parameters and folders are kept whole
-                yield current[:end]
-                current = indent + current[end:]
-                taken = _width(current)
-            current, taken = current + part, taken + space
-    yield current
+    return " " * (side - styled_width(left)) + left + SHOWN_GAP + cut(right.lstrip(" "), side)

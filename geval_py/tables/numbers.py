@@ -104,15 +104,6 @@ def score_text(
     return exact(value) if precision is None else fixed(value, precision)
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Write a number of things; the board's pages give the plural of "entry".
-
-    >>> counted(1, "line"), counted(2322, "line"), counted(2, "entry", "entries")
-    ('1 line', '2,322 lines', '2 entries')
-    """
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
-
-
 def percent(share: float | None) -> str:
     """Write a share as a percentage; a dash for None and NaN.
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from geval_py.cli import terminal as progress
-from geval_py.text import shows_colours
+from geval_py.cli.terminal import shows_colours
 
 # NO_COLOR, FORCE_COLOR, TERM, a terminal: colours
 TABLE = {

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geval_py.cli.terminal import width_of
 from geval_py.tables import layout
-from geval_py.tables.layout import GAP_MARK, cut, picture, wrapped
+from geval_py.tables.layout import GAP_MARK
 from geval_py.tables.table import Column, Table
-from geval_py.text import characters, display_width, visible, width_of
+from geval_py.text import characters, cut, display_width, picture, visible, wrapped
 
 WIDTHS = st.integers(30, 130)
 PARTS = [

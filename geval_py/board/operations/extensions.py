@@ -17,8 +17,7 @@ from geval_py.board.people.teams import submitter_names
 from geval_py.board.ranking.order import bounds
 from geval_py.board.settings import AFTER, moment_text
 from geval_py.errors import UsageError
-from geval_py.tables.numbers import counted
-from geval_py.text import visible
+from geval_py.text import counted, visible
 
 MAX_MORE = 1000  # submissions a day
 TICK = timedelta(seconds=1)

@@ -26,8 +26,7 @@ from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.submission import ReceivedOutput, attributes
 from geval_py.errors import DataError
-from geval_py.tables.numbers import counted
-from geval_py.text import visible, words
+from geval_py.text import counted, visible, words
 
 CHARGES = {
     SCORED: (1, "it was scored"),

@@ -56,7 +56,8 @@ from geval_py.board.references import References, references_of
 from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import Parcel, ReceivedFile, ReceivedOutput, Result, attributes
 from geval_py.errors import FailedError, RejectedError
-from geval_py.tables.numbers import counted, exact
+from geval_py.tables.numbers import exact
+from geval_py.text import counted
 from geval_py.version import __version__
 
 NEW_METRIC = "it was not scored by this metric"

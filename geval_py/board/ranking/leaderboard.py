@@ -33,9 +33,9 @@ from geval_py.board.settings import (
 )
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import group_letters
-from geval_py.tables.numbers import counted, interval, significant
+from geval_py.tables.numbers import interval, significant
 from geval_py.tables.table import Table, named_columns
-from geval_py.text import Alignment, visible
+from geval_py.text import Alignment, counted, visible
 
 BY = tuple(order.GROUPINGS.values())
 

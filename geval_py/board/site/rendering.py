@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from geval_py.board.settings import moment_text
 from geval_py.tables import escapes, numbers
+from geval_py.text import counted
 from geval_py.version import REPOSITORY
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _templates() -> Environment:
         "json": json_of,
         "key": key_of,
         "iso": moment_text,
-        "count": numbers.counted,
+        "count": counted,
     }
     templates.globals |= {
         "link_of": link_of,

@@ -34,9 +34,8 @@ from geval_py.cli.commands import add_format, check_free, command, one_of, optio
 from geval_py.errors import DataError
 from geval_py.reading.config import argument_type
 from geval_py.tables.formats import Result
-from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table, named_columns
-from geval_py.text import named, some_of, visible, words
+from geval_py.text import counted, named, some_of, visible, words
 
 WIDE_COLUMNS = words("tags affiliation description")  # for which a terminal is too narrow
 NOT_PRINTED = ("arrived", "remark", "affiliation", "description")  # in a paper

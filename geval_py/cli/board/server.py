@@ -29,8 +29,7 @@ from geval_py.cli.board import BOARD, REASON, TEAMS, now
 from geval_py.cli.commands import command, one_of, option, switch
 from geval_py.errors import GevalError, RejectedError, UnreadableFileError, UsageError
 from geval_py.reading.config import argument_type
-from geval_py.tables.numbers import counted
-from geval_py.text import named, some_of, visible, words
+from geval_py.text import counted, named, some_of, visible, words
 
 WITH_SERVER = "GEVAL_BOARD_WITH_SERVER"  # a variable, set for the worker that a server starts
 SHUTDOWN_SECONDS = 30  # for which uploads may finish
