@@ -14,7 +14,7 @@ from profiles import LONG, NORMAL, load_profile
 
 from geval_py.board.intake import sandbox
 from geval_py.cli import main
-from geval_py.scoring.kernel import _native, native, reference
+from geval_py.scoring.kernel import _native, backends, reference
 
 load_profile(NORMAL)
 
@@ -23,7 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 pytest_plugins = ["processor_time"]
 pytest.register_assert_rewrite("raising")  # so that a failure shows both messages
-KERNELS = {"python": reference, "native": SimpleNamespace(**vars(_native) | vars(native))}
+KERNELS = {"python": reference, "native": SimpleNamespace(**vars(_native) | backends.WRAPPED)}
 
 
 def pytest_addoption(parser):

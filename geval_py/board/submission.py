@@ -1,4 +1,4 @@
-"""The values of a board: a submission with its files, outputs and scores.
+"""What a board makes of a submission: its state, its problems and its scores.
 
 After the values, how they are written: line statistics as bytes, for the database, and all that a board and its child
 processes tell each other as JSON.
@@ -11,11 +11,11 @@ import os
 from array import array
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import sha256
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from geval_py.board.intake.sources import Parcel
 from geval_py.reading.compression import zstd_module
 from geval_py.text import words
 
@@ -24,70 +24,12 @@ if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import LineStatistics, Metric
 
 SCORED, REJECTED, FAILED = STATES = ("scored", "rejected", "failed")  # of a submission
-GONITO_FILE, MAX_GONITO_BYTES = "gonito.yaml", 1 << 16
-MAX_TEXT = 5000  # characters of a description
-MAX_NAME = 100  # characters of a tag, and of the name of a parameter
-MAX_TAGS = 20
-MAX_PARAMS = 100  # of a submission, those in the names of its outputs too: each is a column of a table
 INTERVAL_SAMPLES = 1000  # of the bootstrap of a score
 
 
 def attributes(value: Any, names: str) -> dict[str, Any]:
     """Return attributes of a value by their names, which are separated by spaces."""
     return {name: getattr(value, name) for name in names.split()}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReceivedFile:
-    """A file of a submission: ``name`` as it came, with / between folders; ``path`` of the board's copy.
-
-    ``bytes`` and ``sha256`` are of the file as it came, compressed or not.
-    """
-
-    name: str
-    path: str
-    sha256: str
-    bytes: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReceivedOutput:
-    """An output: its test, the name of its file, its variant ("" or "model=a"), its parameters."""
-
-    test: str
-    file: str
-    variant: str
-    params: Mapping[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Details:
-    """How a submission describes itself: in gonito.yaml and, from git, in its last commit."""
-
-    description: str = ""
-    author: str = ""
-    revision: str = ""
-    tags: Sequence[str] = ()
-    params: Mapping[str, str] = field(default_factory=dict)
-    links: Sequence[tuple[str, str]] = ()  # title, URL (http or https only)
-    affiliation: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parcel:
-    """A received submission: its files are copied, but not checked yet.
-
-    ``name`` is the name of its folder, archive or branch, ``source`` where it came from; ``digest`` is over the names
-    and digests of its files. ``notes`` say what of it was left out.
-    """
-
-    name: str
-    source: str
-    digest: str
-    files: tuple[ReceivedFile, ...] = ()
-    outputs: tuple[ReceivedOutput, ...] = ()
-    details: Details = Details()
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,11 +68,6 @@ class Result:
     aside: str = ""
     problems: tuple[Mapping[str, Any], ...] = ()
     scored: tuple[Scored, ...] = ()
-
-
-def digest_of(files: Sequence[ReceivedFile]) -> str:
-    """Compute the sha256 of the names and digests of all files, which are sorted by name."""
-    return sha256("".join(f"{file.sha256}  {file.name}\n" for file in files).encode()).hexdigest()
 
 
 # Line statistics in bytes: doubles, one column after the other, compressed by Zstandard.

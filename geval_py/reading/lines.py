@@ -123,10 +123,8 @@ class LineReader(AbstractContextManager["LineReader"]):
         return block
 
     def rest(self) -> bytes:
-        """Return all lines that are left, of a file that was not changed."""
-        lines = b"".join(iter(self.block, b""))
-        self.check_unchanged()
-        return lines
+        """Return all lines that are left."""
+        return b"".join(iter(self.block, b""))
 
     def _read_line(self) -> bytes:
         line = self._read(self._stream.readline, MAX_LINE_BYTES)

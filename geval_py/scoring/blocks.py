@@ -153,6 +153,8 @@ def numbered(
         first_line, place = first_line + lines, end
         if is_short:
             break
+    if expected is not None:
+        expected.check_unchanged()
     if not matched or expected is None:
         return
     for *_, lines in rest:

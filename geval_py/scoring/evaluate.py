@@ -418,14 +418,13 @@ def _verdict(evaluation: Evaluation) -> tuple[str, str]:
     """Return what is wrong with the first lines of an output, and the likely cause of a bad score; "" for nothing."""
     if evaluation.sample is None:
         return "", ""
-    from geval_py.checking.first_lines import faults_of_first_lines
-
     of_words = [one for one in evaluation.scores if one.metric.is_of_words or one.metric.has_entries]
     main = (of_words or evaluation.scores)[0]
     other, bits = None if of_words else main.metric, main.metric.bits or DEFAULT_BITS
-    faults = faults_of_first_lines(
-        evaluation.sample, evaluation.file_lines, other, bits, words_are_plain=not main.scheme.text_flags
-    )
+    are_plain = not main.scheme.text_flags
+    from geval_py.checking.first_lines import faults_of_first_lines
+
+    faults = faults_of_first_lines(evaluation.sample, evaluation.file_lines, other, bits, words_are_plain=are_plain)
     code, message, *_ = next(faults, ("", ""))
     return ("", message) if of_words and code == "W304" else (message, "")
 

@@ -27,10 +27,11 @@ from geval_py.board.database.schema import METADATA
 from geval_py.board.database.store import Board, create_tables
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.identity import fingerprint, unopened_digest
+from geval_py.board.intake.sources import ReceivedFile, digest_of
 from geval_py.board.operations import creation, scheduler
 from geval_py.board.people import schema as people_schema
 from geval_py.board.references import references_of
-from geval_py.board.submission import FAILED, ReceivedFile, Result, digest_of
+from geval_py.board.submission import FAILED, Result
 
 WORDS = ("ant", "bee", "cat", "dog")
 ANSWERS = (("ant", "bee", "cat", "ant"), ("ant", "dog", "cat", "bee"), ("ant", "bee", "cat", "ant", "bee"))

@@ -16,7 +16,7 @@ from raising import refused
 
 from geval_py import errors
 from geval_py.scoring import kernel as flags
-from geval_py.scoring.kernel import _native, native, reference
+from geval_py.scoring.kernel import _native, reference
 from geval_py.scoring.kernel import backends as kernel
 
 NUMBER = st.one_of(
@@ -38,7 +38,7 @@ def as_bytes(line):
 
 
 def assert_the_same(*block):
-    losses, marks = native.score_lines(*block)
+    losses, marks = kernel.WRAPPED["score_lines"](*block)
     true_losses, true_marks = reference.score_lines(*block)
     assert list(marks) == list(true_marks), block
     assert list(losses) == pytest.approx(list(true_losses), rel=1e-12, abs=1e-12, nan_ok=True), block
@@ -162,7 +162,7 @@ def test_mistaken_numbers_are_told_apart_alike(mistake, before, after):
     """A vector with a mistaken number is E114, a line of plain words E113: the patterns are those of wordprobs."""
     line = f"{before}{mistake}{after}\n".encode()
     (want,) = reference.score_lines(line, b"x\n", 10, 1)[1]
-    (got,) = native.score_lines(line, b"x\n", 10, 1)[1]
+    (got,) = kernel.WRAPPED["score_lines"](line, b"x\n", 10, 1)[1]
     assert got == want
     _, (raw,), undecided = _native.score_lines(line, b"x\n", 10, 1)
     assert undecided == (-1 if line.isascii() or not want & flags.MALFORMED else undecided)
@@ -192,7 +192,7 @@ def test_a_distribution_that_was_rounded_is_never_off_by_more_than_rounding(weig
     """Whatever the number of digits, written plainly or with an exponent."""
     total = math.fsum(weights)
     line = " ".join(f"w{i}:{weight / total:.{places}{kind}}" for i, weight in enumerate(weights)) + " :0\n"
-    (mark,) = native.score_lines(line.encode(), b"x\n", 10, 1)[1]
+    (mark,) = kernel.WRAPPED["score_lines"](line.encode(), b"x\n", 10, 1)[1]
     assert mark & flags.ROUNDED or not mark & (flags.ABOVE_ONE | flags.BELOW_ONE)
 
 

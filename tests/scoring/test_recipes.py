@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py import errors
-from geval_py.scoring.kernel import native, rewriting
+from geval_py.scoring.kernel import rewriting
+from geval_py.scoring.kernel.backends import WRAPPED
 from geval_py.scoring.kernel.rewriting import Mixing
 
 WORD = st.sampled_from(["", "", "a", "b", "ą", "ka:lo", "antidisestablishment", "\x00", "c\r", "the"])
@@ -35,9 +36,9 @@ def mixings(outputs):
     ))  # fmt: skip
 
 
-def rewritten(backend, blocks, recipe):
+def rewritten(rewrite_lines, blocks, recipe):
     try:
-        return backend.rewrite_lines(blocks, 7, recipe)
+        return rewrite_lines(blocks, 7, recipe)
     except errors.MalformedLineError as error:
         return str(error)
 
@@ -47,7 +48,9 @@ def rewritten(backend, blocks, recipe):
 def test_both_backends_write_the_same(lines, of_first, of_both):
     first, second = ("".join(f"{pair[place]}\n" for pair in lines).encode() for place in range(2))
     for blocks, recipe in (([first], of_first), ([first, second], of_both)):
-        assert rewritten(native, blocks, recipe) == rewritten(rewriting, blocks, recipe)
+        assert rewritten(WRAPPED["rewrite_lines"], blocks, recipe) == rewritten(
+            rewriting.rewrite_lines, blocks, recipe
+        )
 
 
 @settings(deadline=None, max_examples=examples(300))
@@ -60,4 +63,4 @@ def test_masses_of_all_sizes_are_written_the_same(masses):
     block = " ".join(f"w{n}:{mass / total**0.5!r}" for n, mass in enumerate(masses)).encode() + b"\n"
     recipe = Mixing(weights=((0.0, 0.7, 0.3, 0.0, 0.0, 0.0),))
     blocks = [block, b"b:0.5 :0.5\n"]
-    assert rewritten(native, blocks, recipe) == rewritten(rewriting, blocks, recipe)
+    assert rewritten(WRAPPED["rewrite_lines"], blocks, recipe) == rewritten(rewriting.rewrite_lines, blocks, recipe)

@@ -17,8 +17,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from geval_py.board import submission
+from geval_py.board.intake.sources import Parcel
 from geval_py.board.references import expected_of
-from geval_py.board.submission import FAILED, REJECTED, JsonDocument, Outputs, Parcel, Result, Scored
+from geval_py.board.submission import FAILED, REJECTED, JsonDocument, Outputs, Result, Scored
 from geval_py.errors import (
     DataError,
     FailedError,

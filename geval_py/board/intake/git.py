@@ -17,14 +17,15 @@ from geval_py.board.intake.archives import GIT
 from geval_py.board.intake.identity import Address, own_name
 from geval_py.board.intake.sources import (
     MAX_NAME_LENGTH,
+    MAX_TEXT,
     Budget,
+    Details,
     Read,
     SubmissionSource,
     Wanted,
     checked_name,
     refused,
 )
-from geval_py.board.submission import MAX_TEXT, Details
 from geval_py.errors import FailedError, RejectedError
 from geval_py.text import visible
 

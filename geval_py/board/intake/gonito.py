@@ -10,7 +10,7 @@ import yaml
 from pydantic import BeforeValidator, Field
 
 from geval_py.board import strict_yaml
-from geval_py.board.submission import (
+from geval_py.board.intake.sources import (
     GONITO_FILE,
     MAX_GONITO_BYTES,
     MAX_NAME,

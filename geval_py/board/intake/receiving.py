@@ -15,23 +15,21 @@ from typing import NamedTuple
 from geval_py.board.intake.archives import GIT
 from geval_py.board.intake.sources import (
     CHUNK_BYTES,
+    GONITO_FILE,
     MAX_BYTES,
     MAX_FILES,
-    Budget,
-    SubmissionSource,
-    copy_members,
-    open_source,
-    refuse_pointer,
-    refused,
-)
-from geval_py.board.submission import (
-    GONITO_FILE,
     MAX_GONITO_BYTES,
     MAX_PARAMS,
+    Budget,
     Details,
     Parcel,
     ReceivedOutput,
+    SubmissionSource,
+    copy_members,
     digest_of,
+    open_source,
+    refuse_pointer,
+    refused,
 )
 from geval_py.errors import RejectedError
 from geval_py.reading.outputs import COMPANIONS, OUTPUT_NAME, advice_on_names, parse_parameters

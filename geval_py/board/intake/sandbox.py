@@ -24,6 +24,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from geval_py.board.intake.archives import GIT
+from geval_py.board.intake.sources import Parcel
 from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import (
     ANSWER_FILE,
@@ -34,7 +35,6 @@ from geval_py.board.submission import (
     REJECTED,
     JsonDocument,
     Outputs,
-    Parcel,
     Result,
     attributes,
     write_document,

@@ -1,4 +1,4 @@
-"""Sources of submissions: a folder or an archive, read member by member within a budget, and copied.
+"""Sources of submissions: a folder or an archive, read member by member within a budget, and copied into a parcel.
 
 zipfile and tarfile trust the headers of an archive. So a stranger's archive is opened in a child process alone, whose
 limits on memory and time hold whatever a header claims; here the bytes of all members are counted as they come.
@@ -12,7 +12,7 @@ import tarfile
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +21,6 @@ from itertools import islice
 from typing import IO, NamedTuple, Self, TypeAlias, cast
 
 from geval_py.board.intake.archives import ARCHIVES, TARS, bare_name
-from geval_py.board.submission import Details, ReceivedFile
 from geval_py.errors import CorruptFileError, FailedError, RejectedError, TooLargeError
 from geval_py.reading.compression import open_unpacked
 from geval_py.reading.files import format_ending
@@ -44,8 +43,72 @@ DAMAGED = (
 )
 DAMAGED_ARCHIVE = "; compress it again, or upload it again [E105]"  # the end of a reason: what geval check says
 
+GONITO_FILE, MAX_GONITO_BYTES = "gonito.yaml", 1 << 16
+MAX_TEXT = 5000  # characters of a description
+MAX_NAME = 100  # characters of a tag, and of the name of a parameter
+MAX_TAGS = 20
+MAX_PARAMS = 100  # of a submission, those in the names of its outputs too: each is a column of a table
+
 Read: TypeAlias = "Callable[[int], bytes]"  # the next bytes of a member, b"" at the end
 Wanted: TypeAlias = "Callable[[str], bool]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReceivedFile:
+    """A file of a submission: ``name`` as it came, with / between folders; ``path`` of the board's copy.
+
+    ``bytes`` and ``sha256`` are of the file as it came, compressed or not.
+    """
+
+    name: str
+    path: str
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReceivedOutput:
+    """An output: its test, the name of its file, its variant ("" or "model=a"), its parameters."""
+
+    test: str
+    file: str
+    variant: str
+    params: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Details:
+    """How a submission describes itself: in gonito.yaml and, from git, in its last commit."""
+
+    description: str = ""
+    author: str = ""
+    revision: str = ""
+    tags: Sequence[str] = ()
+    params: Mapping[str, str] = field(default_factory=dict)
+    links: Sequence[tuple[str, str]] = ()  # title, URL (http or https only)
+    affiliation: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parcel:
+    """A received submission: its files are copied, but not checked yet.
+
+    ``name`` is the name of its folder, archive or branch, ``source`` where it came from; ``digest`` is over the names
+    and digests of its files. ``notes`` say what of it was left out.
+    """
+
+    name: str
+    source: str
+    digest: str
+    files: tuple[ReceivedFile, ...] = ()
+    outputs: tuple[ReceivedOutput, ...] = ()
+    details: Details = Details()
+    notes: tuple[str, ...] = ()
+
+
+def digest_of(files: Sequence[ReceivedFile]) -> str:
+    """Compute the sha256 of the names and digests of all files, which are sorted by name."""
+    return sha256("".join(f"{file.sha256}  {file.name}\n" for file in files).encode()).hexdigest()
 
 
 @dataclass(kw_only=True)

@@ -47,12 +47,13 @@ from geval_py.board.intake.identity import (
     unopened_digest,
 )
 from geval_py.board.intake.sandbox import process_source
+from geval_py.board.intake.sources import Parcel
 from geval_py.board.operations import receipts
 from geval_py.board.operations.receipts import Receipt, change_submission, charge_of, check_quota, receipt_of
 from geval_py.board.operations.teams import find_submitter, submitter_id, team_id, team_settings
 from geval_py.board.references import References
 from geval_py.board.settings import AFTER, BoardSettings, moment_text
-from geval_py.board.submission import Parcel, Result, Scored, attributes
+from geval_py.board.submission import Result, Scored, attributes
 from geval_py.errors import RejectedError, UsageError
 from geval_py.text import shorten, visible
 from geval_py.version import __version__

@@ -21,10 +21,11 @@ from geval_py.board.database.schema import (
     submissions,
     submitters,
 )
+from geval_py.board.intake.sources import ReceivedOutput
 from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import BoardSettings, moment_text
-from geval_py.board.submission import ReceivedOutput, attributes
+from geval_py.board.submission import attributes
 from geval_py.errors import DataError
 from geval_py.text import counted, visible, words
 

@@ -42,7 +42,7 @@ from geval_py.board.database.schema import (
 from geval_py.board.database.store import Board
 from geval_py.board.intake.receiving import outputs_of
 from geval_py.board.intake.sandbox import process_parcel
-from geval_py.board.intake.sources import numbered_path
+from geval_py.board.intake.sources import Parcel, ReceivedFile, ReceivedOutput, numbered_path
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.notices import tell_of_correction
 from geval_py.board.operations.pipeline import current_evaluations, store_evaluations, store_result
@@ -54,7 +54,7 @@ from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import SUBMITTER
 from geval_py.board.references import References, references_of
 from geval_py.board.settings import BoardSettings
-from geval_py.board.submission import Parcel, ReceivedFile, ReceivedOutput, Result, attributes
+from geval_py.board.submission import Result, attributes
 from geval_py.errors import FailedError, RejectedError
 from geval_py.tables.numbers import exact
 from geval_py.text import counted

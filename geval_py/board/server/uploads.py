@@ -21,6 +21,7 @@ from geval_py.board.database import schema
 from geval_py.board.database.schema import RECEIVED, WAITING, Submissions, pick, submissions
 from geval_py.board.database.store import Board, store_content
 from geval_py.board.intake.archives import bare_name, is_archive, upload_name_problem
+from geval_py.board.intake.sources import Details
 from geval_py.board.operations.pipeline import CODE_DIGITS, UNSCORED, sent_before
 from geval_py.board.operations.receipts import UPLOAD, WITHDRAWN, check_quota
 from geval_py.board.operations.teams import submitter_id, team_settings
@@ -28,7 +29,6 @@ from geval_py.board.people.accounts import Account, RefusedError
 from geval_py.board.server import signed_receipts
 from geval_py.board.server.queue import UPLOADED, try_again
 from geval_py.board.settings import BoardSettings, moment_text
-from geval_py.board.submission import Details
 from geval_py.text import visible
 
 MAX_NAME_LENGTH = 200  # bytes of a file's name

@@ -44,7 +44,7 @@ int add_types(PyObject* module) {
 PyModuleDef_Slot SLOTS[] = {{Py_mod_exec, reinterpret_cast<void*>(add_types)}, {0, nullptr}};
 
 PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "_native", "The native kernel; see geval_py.scoring.kernel.native.", 0, METHODS, SLOTS, nullptr, nullptr,
+    PyModuleDef_HEAD_INIT, "_native", "The native kernel; see geval_py.scoring.kernel.backends.", 0, METHODS, SLOTS, nullptr, nullptr,
     nullptr,
 };
 

@@ -1,6 +1,6 @@
 """The tokens of texts, numbered; and the columns of lines.
 
-This is the reference of tokens.hpp; :mod:`geval_py.scoring.kernel.native` has the same names, arguments and errors.
+This is the reference of tokens.hpp; the native kernel has the same names, arguments and errors.
 A token stands between separators, at most three ASCII characters other than LF.
 """
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from hostile import LINE
 
-from geval_py.board.submission import MAX_GONITO_BYTES, Details
+from geval_py.board.intake.sources import MAX_GONITO_BYTES, Details
 from geval_py.text import shorten
 
 FULL = """\
