@@ -117,6 +117,9 @@ def test_geval_alone_in_a_challenge_says_what_is_there(gazette, geval):
         "  test-A     0 outputs\n"
         "  train      0 outputs\n"
     )
+    (gazette / "test-A/expected.tsv").unlink()  # hidden answers
+    assert "\n  test-A     0 outputs\n" in geval()[2]
+    shutil.copy(gazette / "train/expected.tsv", gazette / "test-A/expected.tsv")
     shutil.copy(gazette / "dev-0/out-model=bigram.tsv", gazette / "test-A/out.tsv")
     assert "This challenge" not in geval()[2]
 

@@ -8,6 +8,7 @@ from raising import refused
 from resampled import bootstrap_scores, column, interval
 
 from geval_py import evaluate
+from geval_py.explaining import statistics
 from geval_py.explaining.significance import Interval
 from geval_py.explaining.statistics import bootstrap_weights
 from geval_py.scoring.metrics.registry import METRICS
@@ -30,6 +31,14 @@ def test_every_metric_is_computed_on_each_resample(name):
     (weights,) = bootstrap_weights(5, 50, seed=3)
     want = [METRICS[name].value(column(np.repeat(losses, row.astype(int)))) for row in weights]
     assert bootstrap_scores(METRICS[name], column(losses), samples=50, seed=3) == pytest.approx(want, rel=1e-12)
+
+
+def test_blocks_of_few_resamples_are_the_same_resamples(monkeypatch):
+    (whole,) = bootstrap_weights(5, 50, seed=3)
+    monkeypatch.setattr(statistics, "BLOCK_BYTES", 1)
+    blocks = list(bootstrap_weights(5, 50, seed=3))
+    assert [len(block) for block in blocks] == [1] * 50
+    assert (np.concatenate(blocks) == whole).all()
 
 
 def test_infinite_losses():

@@ -21,7 +21,13 @@ from geval_py.modelling.word_search import WordSearch
 from geval_py.reading.items import Item
 
 TEXT = (Path(__file__).parents[2] / "challenges" / "gazette" / "gazette.txt").read_text(encoding="utf-8")
-SAMPLES = ["the head of the lake", "Har-\nbor Island, with a cargo of corn;", "à Zoë 5 £", "  two  spaces"]
+SAMPLES = [
+    "the head of the lake",
+    "Har-\nbor Island, with a cargo of corn;",
+    "à Zoë 5 £",
+    "  two  spaces",
+    "".join(map(chr, range(0x20, 0x800))),
+]  # with every byte of two
 
 
 def byte_level(texts=None, **settings):
