@@ -129,8 +129,7 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
         raise UsageError("--seed goes with --bootstrap")
     for field in config.BY_DOCUMENTS:
         if field in options and mode == SCORES and settings.bootstrap is None:
-            name = OPTIONS[field].long_name
-            raise UsageError(f"{name} goes with --bootstrap, --worst-features or geval compare")
+            raise UsageError(f"{OPTIONS[field].long_name} goes with --bootstrap, --worst-features or geval compare")
     # Else lines are shown without it.
     needs_items = "input_file" in values and mode in (*config.LINES, *config.FEATURES)
     return fields_of(Task, values | {"needs_items": needs_items}), settings

@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from geval_py.authoring import corpora, leaks, make
@@ -17,7 +17,7 @@ from geval_py.cli.commands import CONTEXTS, command, group, number_option, optio
 from geval_py.errors import UsageError
 from geval_py.reading import config
 from geval_py.reading.config import Settings, Task
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Table, named_columns
 from geval_py.text import counted, named, visible
 
 group(
@@ -75,7 +75,9 @@ BOTH = (  # the options that cutting and splitting share
     switch("--keep-order", help="keep the items of a part in order instead of shuffling them"),
     switch("--geval", help="write a config.txt that GEval can read: it does not declare the column of the documents"),
 )  # fmt: skip
-make_command = command(
+
+
+@command(
     "challenge make",
     "Cut a word-gap challenge from texts: train, dev-0 and test-A.",
     """\
@@ -127,27 +129,6 @@ The hidden answers of test-A are written to a folder of their own.
     ),
     switch("--drop-copies", help="leave out gaps that copy text of train or of other gaps, such as reprints"),
 )  # fmt: skip
-split_command = command(
-    "challenge split",
-    "Split items that are there already into train, dev-0 and test-A, whole groups together.",
-    """\
-  geval challenge split old/train -o my-challenge    a folder with in.tsv and expected.tsv
-  geval challenge split items -o my-challenge --columns Book,Left,Right --group Book
-""",
-    option("folder", metavar="DIR", help="a folder with in.tsv and expected.tsv"),
-    *BOTH,
-    option(
-        "--group", metavar="COLUMN",
-        help="items with the same value in this column stay in one part (default: the first column)",
-    ),
-    option(
-        "--columns", metavar="NAME,…",
-        help="the names of in.tsv's columns (default: those in in-header.tsv)",
-    ),
-)  # fmt: skip
-
-
-@make_command
 def run_make(args: argparse.Namespace) -> None:
     """Run ``geval challenge make``; raises GevalError."""
     answers = _answers_folder(args)
@@ -176,7 +157,24 @@ def run_make(args: argparse.Namespace) -> None:
     _show_parts(sizes, args.group, args.out, answers)
 
 
-@split_command
+@command(
+    "challenge split",
+    "Split items that are there already into train, dev-0 and test-A, whole groups together.",
+    """\
+  geval challenge split old/train -o my-challenge    a folder with in.tsv and expected.tsv
+  geval challenge split items -o my-challenge --columns Book,Left,Right --group Book
+""",
+    option("folder", metavar="DIR", help="a folder with in.tsv and expected.tsv"),
+    *BOTH,
+    option(
+        "--group", metavar="COLUMN",
+        help="items with the same value in this column stay in one part (default: the first column)",
+    ),
+    option(
+        "--columns", metavar="NAME,…",
+        help="the names of in.tsv's columns (default: those in in-header.tsv)",
+    ),
+)  # fmt: skip
 def run_split(args: argparse.Namespace) -> None:
     """Run ``geval challenge split``; raises GevalError."""
     answers = _answers_folder(args)
@@ -200,16 +198,14 @@ def _answers_folder(args: argparse.Namespace) -> str:
     return str(answers)
 
 
-def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: str, answers: str) -> None:
+def _show_parts(sizes: Sequence[make.PartSize], group: str | None, out: str, answers: str) -> None:
     """Show the name, gaps and groups of each part, warn of few groups, and name the next commands.
 
     ``group`` is the column that the parts were made by, None where each document is a group.
     """
-    sizes = list(sizes)
     heading = "documents" if group is None else visible(group)
     groups_are = "documents" if group is None else f"groups ({visible(group)})"
-    columns = [Column("part"), Column("gaps"), Column(heading)]
-    sys.stdout.writelines(Table(columns, sizes).text())
+    sys.stdout.writelines(Table(named_columns(("part", "gaps", heading)), sizes).text())
     sys.stdout.flush()
     for name, _, groups in sizes:
         if groups < corpora.FEW_GROUPS:
@@ -295,6 +291,7 @@ def validate(task: Task) -> int:
     public = directory.removesuffix(make.ANSWERS_ENDING)
     is_hidden = public != directory and os.path.isdir(public)
     folders = f"{visible(public)} --answers {visible(directory)}" if is_hidden else visible(directory)
-    command = f"geval challenge leaks {folders}  # what it gives away"
-    terminal.tell(f"{named(directory)} is a valid challenge. Now try\n  {command}")
+    terminal.tell(
+        f"{named(directory)} is a valid challenge. Now try\n  geval challenge leaks {folders}  # what it gives away"
+    )
     return 0

@@ -58,7 +58,52 @@ def _mass(text: str) -> float:
     raise ValueError(f"{text!r} is not a number between 0 and 1")
 
 
-check_command = command(
+def chosen_rules(
+    args: argparse.Namespace, table: Sequence[rules.Rule] = rules.RULES, command: str = rules.COMMAND
+) -> frozenset[str] | None:
+    """Return the codes of the rules to apply; None after showing the rules, if that is asked for.
+
+    Raises UsageError.
+    """
+    if args.rules:
+        terminal.write_table(rules.rules_table(table), header=False)
+        return None
+    if args.explain is not None:
+        terminal.say("\n\n".join(map(rules.explanation, rules.find_rules(args.explain, table, command))))
+        return None
+    select = None if args.select is None else args.select.split(",")
+    return rules.select_rules(select, args.ignore.split(",") if args.ignore else (), table, command)
+
+
+def max_places(args: argparse.Namespace) -> int:
+    """Return how many places are shown of each rule."""
+    if args.max_problems is not None:
+        return int(args.max_problems)
+    return TEXT_MAX_PLACES if args.format == "text" else check.DEFAULT_MAX_PLACES
+
+
+def show_report(report: rules.Report, args: argparse.Namespace) -> int:
+    """Show a report in a format of its own or, as a table, in any other; returns the exit status."""
+    status = 0 if args.exit_zero else report.status
+    if args.format in problem_formats.FORMATS:
+        sys.stdout.write(
+            problem_formats.render(report, args.format, colour=shows_colours(sys.stdout), width=width_of(sys.stdout))
+        )
+    else:
+        table = report.table()
+        columns = [column._replace(write=_escaped) for column in table.columns]
+        terminal.show(Result(document={}, people=Table(columns, table.rows)), args)
+    if args.output_file is not None:  # else the log of a job that fails would be empty
+        terminal.tell(f"{report.summary}: {named(args.output_file)}")
+    return status
+
+
+def _escaped(value: object) -> str:
+    """Write a value of a table, in which GitHub's runner sees no command."""
+    return problem_formats.escape_commands(visible(str(value)))
+
+
+@command(
     "check",
     "Find every problem of a submission, at its line and column, without the hidden answers.",
     """\
@@ -96,56 +141,6 @@ check_command = command(
     switch("--no-backup", help="with --fix: do not keep OUTPUT.orig"),
     status=STATUS,
 )  # fmt: skip
-
-
-def chosen_rules(
-    args: argparse.Namespace, table: Sequence[rules.Rule] = rules.RULES, command: str = rules.COMMAND
-) -> frozenset[str] | None:
-    """Return the codes of the rules to apply; None after showing the rules, if that is asked for.
-
-    Raises UsageError.
-    """
-    if args.rules:
-        terminal.write_table(rules.rules_table(table), header=False)
-        return None
-    if args.explain is not None:
-        terminal.say("\n\n".join(map(rules.explanation, rules.find_rules(args.explain, table, command))))
-        return None
-    select = None if args.select is None else args.select.split(",")
-    return rules.select_rules(select, args.ignore.split(",") if args.ignore else (), table, command)
-
-
-def max_places(args: argparse.Namespace) -> int:
-    """Return how many places are shown of each rule."""
-    if args.max_problems is not None:
-        return int(args.max_problems)
-    return TEXT_MAX_PLACES if args.format == "text" else check.DEFAULT_MAX_PLACES
-
-
-def show_report(report: rules.Report, args: argparse.Namespace) -> int:
-    """Show a report in a format of its own or, as a table, in any other; returns the exit status."""
-    status = 0 if args.exit_zero else report.status
-    if args.format in problem_formats.FORMATS:
-        colour, width = shows_colours(sys.stdout), width_of(sys.stdout)
-        sys.stdout.write(problem_formats.render(report, args.format, colour=colour, width=width))
-    else:
-        terminal.show(_table(report), args)
-    if args.output_file is not None:  # else the log of a job that fails would be empty
-        terminal.tell(f"{report.summary}: {named(args.output_file)}")
-    return status
-
-
-def _table(report: rules.Report) -> Result:
-    """Return the table of a report, in which GitHub's runner sees no command."""
-
-    def write(value: object) -> str:
-        return problem_formats.escape_commands(visible(str(value)))
-
-    table = report.table()
-    return Result(document={}, people=Table([column._replace(write=write) for column in table.columns], table.rows))
-
-
-@check_command
 def run_check(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     codes = chosen_rules(args)

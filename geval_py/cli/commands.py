@@ -131,8 +131,9 @@ def missing_extra(error: ModuleNotFoundError) -> UsageError:
 
 def summaries(group: str = "") -> dict[str, str]:
     """Return what the commands of a group, or those of a single word, do; by their last words."""
-    parts = {name: name.rpartition(" ") for name in COMMANDS}
-    return {last: COMMANDS[name].summary for name, (first, _, last) in parts.items() if first == group}
+    return {
+        name.rpartition(" ")[2]: entry.summary for name, entry in COMMANDS.items() if name.rpartition(" ")[0] == group
+    }
 
 
 def unknown_subcommand(group: str, word: str | None = None) -> UsageError:
@@ -301,16 +302,16 @@ def one_of(*options: OptionAdder, required: bool = False) -> OptionAdder:
 
 def metric_option(help: str, default: str = "the challenge's first") -> OptionAdder:
     """Return the option that names the metrics of a command: ``alt_metrics``, which replace the challenge's."""
-    names = ("-m", "--metric", "-a", "--alt-metric")
-    help = f"{help} (default: {default})"
-    return option(*names, dest="alt_metrics", action="append", metavar="METRIC", help=help)
+    return option(
+        "-m", "--metric", "-a", "--alt-metric", dest="alt_metrics", action="append", metavar="METRIC",
+        help=f"{help} (default: {default})",
+    )  # fmt: skip
 
 
 def add_format(parser: argparse._ActionsContainer, more: Iterable[str] = ()) -> None:
     """Add ``--format``, with all output formats and perhaps ``more``, what goes with LaTeX, and ``--output``."""
     formats = tuple(dict.fromkeys((*FORMATS, *more)))
-    help = f"{', '.join(formats)} (default: text)"
-    parser.add_argument("--format", choices=formats, metavar="FORMAT", help=help)
+    parser.add_argument("--format", choices=formats, metavar="FORMAT", help=f"{', '.join(formats)} (default: text)")
     parser.set_defaults(formats=formats)
     config.add_options(parser, "caption", "label", "output_file")
 

@@ -57,7 +57,6 @@ differ significantly. The challenge's config.txt is read as for scoring.""",
     option(
         "outputs",
         nargs="*",
-        default=[],
         metavar="OUT",
         help="an output, as a name in DIR/NAME or a path; or a folder with out.tsv and out-*.tsv "
         "(default: those of the test set)",
@@ -106,11 +105,11 @@ differ significantly. The challenge's config.txt is read as for scoring.""",
 )  # fmt: skip
 def run_compare(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    folders, tests, args.challenges = args.challenges, args.tests, None
-    args.outputs = [*args.outputs, *args.out_files]  # the default is of all calls
-    places = list(product(folders or [args.out_directory], tests or [None]))
+    args.outputs += args.out_files
+    places = list(product(args.challenges or [args.out_directory], args.tests or [None]))
+    args.challenges = None
     if len(places) > 1:
-        alone = [config.said_option(name) for name in OF_ONE_TEST if getattr(args, name, None) is not None]
+        alone = [config.said_option(name) for name in OF_ONE_TEST if getattr(args, name) is not None]
         alone += ["a pattern of --runs"] * ("{" in (args.runs or ""))
         if alone:
             raise UsageError(f"{', '.join(alone)}: only with a single test set")

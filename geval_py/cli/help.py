@@ -198,7 +198,8 @@ def where_outputs_are(task: Task) -> Iterator[str]:
             outputs, folder = there[name].outputs, os.path.abspath(there[name].directory)
             accepted = by_accepted_names(unique_names(outputs), outputs)
             here = (out in accepted or os.path.dirname(os.path.abspath(out)) == folder for out in task.out_files)
-            sets += [name] if outputs and all(here) else []
+            if outputs and all(here):
+                sets.append(name)
         if sets and task.test_name in there and task.test_name not in sets:
             what = f"`{visible(task.out_files[0])}` is" if task.out_files else "there are outputs"
             yield f"{what} in {visible(' and '.join(sets))}: choose the test set with -t {visible(sets[0])}"

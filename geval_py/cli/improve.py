@@ -41,7 +41,6 @@ OPTIONS = (
     metric_option("a hashed metric"),
     number_option(
         "--words",
-        default=None,
         metavar="K",
         help="mix in the K most frequent words of train "
         f"(default: {mixing.DEFAULT_WORDS}, or 0 without a train; 0: none)",
@@ -107,7 +106,6 @@ and by more than chance.""",
     option(
         "outputs",
         nargs="*",
-        default=[],
         metavar="OUT",
         help="an output, as a name in DIR/NAME or a path (default: all of the test set but mixed ones)",
     ),

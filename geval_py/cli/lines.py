@@ -127,9 +127,9 @@ def show_lines(task: Task, settings: Settings) -> None:
     """
     evaluations = _evaluated(task, settings, settings.diff)
     evaluation = evaluations[0]
+    fields = Fields(evaluation.split.in_header)
     item_filter = greatest_first = None
     if settings.filters:
-        fields = Fields(evaluation.split.in_header)
         item_filter = parse_filter(settings.filters, fields, kinds_of(task, settings))
     if settings.sort or settings.reverse_sort:
         greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)
@@ -158,8 +158,7 @@ def show_lines(task: Task, settings: Settings) -> None:
             features = rank(task, settings.replace(documents=None, no_documents=True), evaluation)
             marked = features.at((features.columns["p"] < line_by_line.STYLES[-1][0]).nonzero()[0].tolist())
             p_values = dict(zip(marked.names, marked.columns["p"].tolist(), strict=True))
-            tokens = kinds_of(task, settings).tokens
-            marker = line_by_line.Marker(p_values, Fields(evaluation.split.in_header), tokens)
+            marker = line_by_line.Marker(p_values, fields, tokens_of(task.tokenizer))
             listing = replace(listing, marker=marker)
             note(f"marked words go with bad lines: {line_by_line.marks_text()}, not corrected for their number")
         elif colours_are_unwanted():

@@ -57,8 +57,7 @@ MODEL = option(
     help="a model: an ARPA file, which may be compressed; or gguf:FILE, hf:NAME or openai:URL#MODEL, as in geval "
     "predict",
 )  # fmt: skip
-TEXT_HELP = "a text with one sentence per line, which may be compressed (-: standard input)"
-TOKENIZER_HELP = f"split lines into tokens: {', '.join(TOKENIZERS)}"
+TEXT_HELP = "a text with one sentence per line, which may be compressed (default: standard input)"
 DISCOUNT = config.argument_type(
     config.matched(r"0*([0-2](\.[0-9]{1,9})?|3(\.0{1,9})?)", "a discount, a number from 0 to 3", float)
 )
@@ -70,13 +69,13 @@ THRESHOLD = config.argument_type(
 def _text_options(default: str) -> tuple[OptionAdder, ...]:
     """Return the options of a text; ``default`` is the set of a challenge that is read."""
     return (
-        option("texts", nargs="*", default=[], metavar="TEXT", help=TEXT_HELP.replace("-:", "default:")),
+        option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP),
         option(
             "--challenge", metavar="DIR", help="read a challenge: left context, answer and right context as a line"
         ),
         table_options(test_name=f"with --challenge: the set that is read (default: {default})"),
         *CONTEXTS,
-        table_options(tokenizer=TOKENIZER_HELP),
+        table_options(tokenizer=f"split lines into tokens: {', '.join(TOKENIZERS)}"),
     )
 
 
@@ -193,8 +192,11 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
         )
     vocabulary = None
     if args.vocabulary is not None:
-        lines = (block.replace(b"\n", b" ") for _, _, block in blocks_of_files([args.vocabulary]))
-        vocabulary = {word for line in lines for word in corpus.split_as_lmplz(line)}
+        vocabulary = {
+            word
+            for _, _, block in blocks_of_files([args.vocabulary])
+            for word in corpus.split_as_lmplz(block.replace(b"\n", b" "))
+        }
     how = estimation.Estimation(
         order=args.order,
         prune=tuple(args.prune),
@@ -291,10 +293,7 @@ def _texts(blocks: Iterator[TextBlock], *, whole: bool) -> Iterator[str]:
   geval lm surprisal text.arpa other.txt.gz --format csv >surprisal.csv
 """,
     MODEL,
-    option(
-        "text", nargs="?", default=files.STANDARD_INPUT, metavar="TEXT",
-        help="a text with one sentence per line, which may be compressed (default: standard input)",
-    ),
+    option("text", nargs="?", default=files.STANDARD_INPUT, metavar="TEXT", help=TEXT_HELP),
     table_options("precision"),
     add_format,
 )  # fmt: skip

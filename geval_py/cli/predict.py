@@ -156,7 +156,7 @@ def _write(
     kind, contexts = predicting.kind_of(args.model), (args.left, args.right)
     challenge, test, output = _located(args, _file_name(name, args.model, options))
     needs_train = kind.learns or options.candidates
-    train = challenge[splits.TRAINING_SET] if needs_train or splits.TRAINING_SET in list(challenge) else None
+    train = challenge[splits.TRAINING_SET] if needs_train or splits.TRAINING_SET in challenge else None
     has_train = train is not None and train.input is not None and train.expected is not None
     if train is not None and needs_train and not has_train:
         hint = f"it takes {splits.INPUT_FILE} and {splits.EXPECTED_FILE}"
@@ -232,9 +232,11 @@ def _located(args: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, s
     challenge = Challenge(path=task.directory, task=task)
     test = challenge[task.test_name]
     if test.input is None:
-        hint = "--expected-directory DIR says where the challenge is"
-        place = os.path.join(test.directory, splits.INPUT_FILE)
-        raise MissingFileError(what="No file with the input", path=place, hint=hint)
+        raise MissingFileError(
+            what="No file with the input",
+            path=os.path.join(test.directory, splits.INPUT_FILE),
+            hint="--expected-directory DIR says where the challenge is",
+        )
     output = os.path.join(test.directory, name)
     check_free(output, args)
     return challenge, test, output

@@ -61,11 +61,9 @@ def run_report(args: argparse.Namespace) -> None:
     task, settings = config.task_and_settings(args)
     with score.blaming_config(task):
         evaluation, *others = score.evaluate_with_texts(task, settings)
-        folder = os.path.dirname(evaluation.split.expected) or "."
-        beside = find_outputs(folder)
-        simple = (output for output in beside if output.is_baseline)
-        split = evaluation.split._replace(outputs=tuple(one for one in simple if one.path != evaluation.output.path))
-        results = evaluate_split(task, split, select_schemes(task)[:1])
+        beside = find_outputs(os.path.dirname(evaluation.split.expected) or ".")
+        simple = tuple(one for one in beside if one.is_baseline and one.path != evaluation.output.path)
+        results = evaluate_split(task, evaluation.split._replace(outputs=simple), select_schemes(task)[:1])
         baselines = {
             f"the baseline {one.output.parameters['model']}": one.scores[0].value for one in results if one.has_scores
         }

@@ -29,13 +29,14 @@ NOT_COPIED = ("gazette.txt",)  # the text that the challenge was cut from
 )
 def run_sample(args: argparse.Namespace) -> None:
     """Run the command; raises UsageError, ExistingFileError and UnreadableFileError."""
-    folder, origin = Path(args.folder), source()
+    origin = source()
     with new_folder(args.folder):
         for path in sorted(origin.rglob("*")):
+            copy = Path(args.folder, path.relative_to(origin))
             if path.is_dir():
-                (folder / path.relative_to(origin)).mkdir()
+                copy.mkdir()
             elif path.name not in NOT_COPIED:
-                shutil.copyfile(path, folder / path.relative_to(origin))
+                shutil.copyfile(path, copy)
     terminal.say(
         f"The sample challenge is in {named(args.folder)}, with two outputs for its test set dev-0. Now try\n"
         f"  cd {shlex.quote(visible(args.folder))}\n"

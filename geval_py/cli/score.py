@@ -102,7 +102,8 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
                     accepted = by_accepted_names(unique_names(outputs), outputs)
                     names = tuple((name, text) for name, text in own.names if name in accepted)
                     tables[task.directory] = _score_table(task, own.replace(names=names), progress)
-                    unknown = {name: text for name, text in unknown.items() if name not in accepted}
+                    for name in accepted:
+                        unknown.pop(name, None)
             except GevalError as error:
                 status = max(status, error.exit_status)
                 show_error(error)

@@ -118,9 +118,8 @@ def glossary() -> dict[str, str]:
     from pathlib import Path  # which a score need not wait for
 
     package = Path(__file__).parents[1]
-    places = (package / "sample" / "docs", package.parent / "docs")
-    texts = (place.joinpath("glossary.md") for place in places)
-    text = next((path.read_text(encoding="utf-8") for path in texts if path.exists()), "")
+    places = (package / "sample/docs/glossary.md", package.parent / "docs/glossary.md")
+    text = next((path.read_text(encoding="utf-8") for path in places if path.exists()), "")
     _, *sections = re.split(r"(?m)^## (.+)\n", text)
     return dict(zip(map(str.casefold, sections[::2]), sections[1::2], strict=True))
 

@@ -293,8 +293,9 @@ def run_token(args: argparse.Namespace) -> None:
     """Run ``geval board token``; raises GevalError."""
     with accounts_of(Board.open(args.board)).writing() as people:
         account = accounts.account_named(people, args.name)
-        more = {"scope": args.scope, "days": args.days}
-        secret = sign_in.make_token(people, account, now=now(), name="by the organiser", **more)
+        secret = sign_in.make_token(
+            people, account, now=now(), name="by the organiser", scope=args.scope, days=args.days
+        )
         accounts.log(people, ORGANISER, "made a token", account.label, now=now())
     sys.stdout.write(f"{secret}\n")
 
