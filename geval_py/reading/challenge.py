@@ -116,7 +116,8 @@ def sets_of_length(directory: str, lines: int, but: str) -> str:
         challenge = Challenge.open(directory)
         for name in challenge:
             with suppress(DataError):
-                names += [name] if name != but and len(challenge[name]) == lines else []
+                if name != but and len(challenge[name]) == lines:
+                    names.append(name)
     return f"the number of lines is that of {some_of(names)}: is this its output?" if names else ""
 
 

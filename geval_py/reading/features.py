@@ -358,9 +358,9 @@ class ItemFilter(NamedTuple):
         names = " and ".join(f"`{visible(feature.name)}'" for feature in self.features)
         if len(self.features) > 1:
             return f"No item has the features {names} together"
-        if re.fullmatch(NUMERICAL, self.features[0].token):
-            return f"{names} is no feature of a line by itself: it is the quarter of all lines at one end"
         feature, tokens = self.features[0], dict[str, None]()
+        if re.fullmatch(NUMERICAL, feature.token):
+            return f"{names} is no feature of a line by itself: it is the quarter of all lines at one end"
         kinds = feature.kinds(self.kinds)
         for item in items:
             text = feature.text(item)

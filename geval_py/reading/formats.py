@@ -146,6 +146,6 @@ def _answer(row: Row, column: str, value: Any) -> str:
         return str(value)
     if not isinstance(value, str):
         raise row.error(f"a text or a number is wanted, not {kind_of(value)}", column)
-    if (fault := text_fault(value)) is not None:
+    if fault := text_fault(value):
         raise row.error(fault, column)
     return value

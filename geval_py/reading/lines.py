@@ -47,7 +47,6 @@ class LineReader(AbstractContextManager["LineReader"]):
         if max_bytes is not None:
             self.file.max_bytes = max_bytes
         self.path, self.header = self.file.name, header
-        self.has_byte_order_mark = False
         self._stream, self._stored, self.size, self.compression = self.file.open()
         try:
             self._start()
@@ -68,9 +67,8 @@ class LineReader(AbstractContextManager["LineReader"]):
             codecs.getincrementaldecoder("utf-8")().decode(head + following)
         except UnicodeDecodeError:
             self.file.is_utf8 = False
-        if line.startswith(BYTE_ORDER_MARK):
-            self.has_byte_order_mark = True
-            line = line.removeprefix(BYTE_ORDER_MARK)
+        self.has_byte_order_mark = line.startswith(BYTE_ORDER_MARK)
+        line = line.removeprefix(BYTE_ORDER_MARK)
         first_field = str(line.rstrip(b"\n").split(b"\t")[0], "utf-8", "replace").replace("\r", "")
         if line and first_field == self.header:
             line = self._read_line()
@@ -97,8 +95,7 @@ class LineReader(AbstractContextManager["LineReader"]):
         if isinstance(self._stored, io.BytesIO):
             view = memoryview(self._stored.getvalue())
             return lambda size, offset: view[offset : offset + size]
-        descriptor = self._stored.fileno()
-        return partial(os.pread, descriptor) if hasattr(os, "pread") else None
+        return partial(os.pread, self._stored.fileno()) if hasattr(os, "pread") else None
 
     def check_unchanged(self) -> None:
         """Raise UnreadableFileError if the file was changed since it was opened."""

@@ -79,10 +79,10 @@ def find_outputs(directory: str) -> tuple[Output, ...]:
     matches = (re.fullmatch(OUTPUT_NAME, name) for name in present)
     outputs: list[Output] = []
     for name in sorted({match[1] for match in matches if match}, key=natural_order):
-        place, fault = os.path.join(directory, name), None
+        fault = None
         path: str | None
         try:
-            path = files.find_file(place)
+            path = files.find_file(os.path.join(directory, name))
         except DataError as error:
             path, fault = error.path, error
         if path is not None:  # otherwise it was removed meanwhile

@@ -87,8 +87,7 @@ def read_parquet(file: File) -> Rows:
         for batch in _batches(path, parquet, names, file_size, max_bytes):
             ids = batch.column(ID).to_pylist() if ID in names else None
             batch = batch.select([name for name in batch.schema.names if name != ID])
-            joined = _joined_rows(batch)
-            lines = lines_of_batch(file, batch, number) if joined is None else joined
+            lines = _joined_rows(batch) or lines_of_batch(file, batch, number)
             if ids is None:
                 yield "", "\n".join(lines)
             else:
@@ -129,9 +128,10 @@ def _columns_of(path: str, schema: Any) -> list[str]:
     elif not {*names} - {ID, WORDS}:
         wanted = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS} are wanted"
         raise UnreadableFileError(path=path, reason=f"its columns are {some_of(schema.names)}; {wanted}")
-    for name in (name.partition(".")[0] for name in names):
-        if schema.names.count(name) > 1:
-            raise UnreadableFileError(path=path, reason=f"column {name}: there are two")
+    for name in names:
+        column = name.partition(".")[0]
+        if schema.names.count(column) > 1:
+            raise UnreadableFileError(path=path, reason=f"column {column}: there are two")
     return names
 
 
@@ -147,19 +147,19 @@ def _joined_rows(batch: Any) -> list[str] | None:
     unit = next((unit for unit in UNITS if names == {WORDS, unit}), None)
     if unit is None:
         return None
-    columns = [batch.column(WORDS), batch.column(unit)]
-    if not re.match(JOINED_TYPES, " ".join([str(column.type) for column in columns])):
+    words, numbers = batch.column(WORDS), batch.column(unit)
+    if not re.match(JOINED_TYPES, f"{words.type} {numbers.type}"):
         return None
-    lists = [columns[0].cast(list_(string())), columns[1].cast(list_(float64()), safe=False)]
+    lists = [words.cast(list_(string())), numbers.cast(list_(float64()), safe=False)]
     word_offsets, offsets = (np.from_dlpack(column.offsets) for column in lists)
-    sizes, starts, total = np.diff(offsets), offsets[:-1] - offsets[0], offsets[-1] - offsets[0]
+    sizes, places = np.diff(offsets), offsets - offsets[0]
     if not sizes.all() or not np.array_equal(np.diff(word_offsets), sizes):
         return None
     words, numbers = (column.flatten() for column in lists)
     if any(part.null_count for part in (*lists, words, numbers)):
         return None
     values = np.from_dlpack(numbers)
-    least, most = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+    least, most = np.minimum.reduceat(values, places[:-1]), np.maximum.reduceat(values, places[:-1])
     are_probabilities = (least >= 0) & (most > 0) & (most <= 1)
     if not np.isfinite(values).all() or (are_probabilities != (unit == PROBABILITIES)).any():
         return None
@@ -167,7 +167,7 @@ def _joined_rows(batch: Any) -> list[str] | None:
     if text != text.translate(None, b" \n\r"):
         return None
     entries = compute.binary_join_element_wise(words, numbers.cast(string()), ":")
-    lines = compute.binary_join(ListArray.from_arrays(array(np.append(starts, total), int32()), entries), " ")
+    lines = compute.binary_join(ListArray.from_arrays(array(places, int32()), entries), " ")
     return list(lines.to_pylist())
 
 

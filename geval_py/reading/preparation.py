@@ -107,8 +107,6 @@ def _of_category(letter: str) -> str:
 
 # Preparations
 
-_CASES = frozenset("luc")
-
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
@@ -135,9 +133,8 @@ class Preparation:
 
     def of_lines(self, text: str) -> str:
         """Prepare each line of a text; the number of lines stays the same."""
-        only_cases = self.tokenizer is None and all(flag.letter in _CASES for flag in self.flags)
-        if only_cases:  # changing case never adds a line end, nor depends on the context
-            return self(text)
+        if self.tokenizer is None and all(flag.letter in "luc" for flag in self.flags):
+            return self(text)  # changing case never adds a line end, nor depends on the context
         lines = text.split("\n")
         last = lines.pop()
         return "".join(f"{self(line)}\n" for line in lines) + (self(last) if last else "")
@@ -198,8 +195,7 @@ def _step(flag: Flag, scheme: str) -> Step:
     except (re.error, FutureWarning, OverflowError, RecursionError) as error:
         hint = f"in the regular expression of {visible(written)}: {visible(str(error))}"
         raise broken_flags(scheme, written, hint) from error
-    by_bytes = bool(pattern.flags & re.ASCII)
-    read, written_as = (_bytes_of, _text_of) if by_bytes else (str, str)
+    read, written_as = (_bytes_of, _text_of) if pattern.flags & re.ASCII else (str, str)
     match flag.letter:
         case "m":
             return lambda text: "".join(written_as(match.group()) for match in pattern.finditer(read(text)))

@@ -99,7 +99,7 @@ def line_of_entries(row: Row, words: Sequence[Any], numbers: Sequence[Any], unit
         if not isinstance(word, str):
             raise row.error(f"a word is a string, not {kind_of(word)}", f"word {place}")
         space = f"{quoted(word)} has a space in it, which would split the line" if " " in word else None
-        if (fault := space or text_fault(word)) is not None:
+        if fault := space or text_fault(word):
             raise row.error(fault, f"word {place}")
     values = [
         value if type(value) is float and math.isfinite(value) else finite_number(value, row, quoted(word))

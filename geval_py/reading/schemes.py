@@ -23,8 +23,8 @@ MIN_BITS, MAX_BITS = 1, 24
 _FLAG = r"[lucS]|f<(in<[^>]*>:[^>]*)>|[NPmtfp]<([^>]*)>|s<([^>]*)><([^>]*)>"
 _READ_OF_BROKEN = r"\A(?:[NPmtfp]|s(?:<[^>]*>)?+)(?=.)"  # what GEval's parser has read, so that it does not name it
 _FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"
-_TEXT_FLAGS = frozenset("lucSmts")
-_SELECTING_FLAGS = frozenset("fp")
+_TEXT_FLAGS = "lucSmts"
+_SELECTING_FLAGS = "fp"
 _PERCENTAGE = r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
 _ARGUMENT = r"f<in<[^>]*>:[^>]*>|<[^>]*>"
 _ALTERNATIVE = rf"(?:^|,)((?:{_ARGUMENT}|[^,])*)"

@@ -76,7 +76,7 @@ class Split(NamedTuple):
     @property
     def output_header(self) -> str | None:
         """The first name of the header of answers and outputs."""
-        return next(iter(self.out_header), None)
+        return first_name(self.out_header)
 
     def missing_input(self, hint: str) -> DataError | UsageError:
         """Return the error for an input that is needed: that it is not there, or why it could not be found."""
@@ -177,8 +177,7 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
             if not outputs:
                 raise _missing_file(RESULTS, place, OUTPUT_FILE)
             return outputs
-        path = find_file(place)
-        if path is not None:
+        if path := find_file(place):
             return (output_at(path),)
     outputs = find_outputs(folder)
     matching = tuple(o for o in outputs if any(fnmatchcase(n, name) for n in (o.name, os.path.basename(o.path))))
@@ -270,11 +269,11 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     """Raise MissingFileError, in GEval's words, if a directory does not exist."""
     if os.path.isdir(path):
         return
-    hint, challenge = "", os.path.dirname(absolute(path))
+    challenge = os.path.dirname(absolute(path))
     sets: list[str] = []
     if kind != "directory" and os.path.isdir(challenge):
         sets = [name for name in sets_in(challenge) if holds_data(join(challenge, name), ("expected.", "in.", "out"))]
-        hint = f"there are {some_of(sets)}; choose one with" if sets else ""
+    hint = f"there are {some_of(sets)}; choose one with" if sets else ""
     raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=("test",) if sets else ())
 
 

@@ -253,7 +253,7 @@ def _lines_of_tasks(row: Row, tasks: list[tuple[str, list[Any]]], notes: list[st
             if not isinstance(prediction, str) and type(prediction) is not int:
                 raise row.error("a text or a whole number is wanted", f"{place}.{PREDICTION}")
             line = str(prediction).strip()
-            if (fault := text_fault(line)) is not None:
+            if fault := text_fault(line):
                 raise row.error(fault, f"{place}.{PREDICTION}")
             yield line
     if len(left_out) == len(tasks):

@@ -227,8 +227,7 @@ def parse_entries(text: str, line: int) -> tuple[list[str], list[float]]:
     entries = [token.rpartition(":") for token in text.split(" ")]
     if _ENTRIES.fullmatch(text):
         values = [float(number) for _, _, number in entries]
-        if not isfinite(sum(values)):
-            _refuse_infinity(text, line, values)
+        _refuse_infinity(text, line, values)
         return [word for word, _, _ in entries], values
     index = next(n for n, (_, colon, number) in enumerate(entries) if not (colon and NUMBER.fullmatch(number)))
     word, colon, number = entries[index]
@@ -252,8 +251,7 @@ def parse_vector(text: str, line: int, bits: int | None = None) -> list[float]:
         index = next(i for i, token in enumerate(tokens) if not NUMBER.fullmatch(token))
         raise _malformed_number(text, line, column_of(text, index), tokens[index], no_colon=True)
     values = list(map(float, tokens))
-    if not isfinite(sum(values)):
-        _refuse_infinity(text, line, values)
+    _refuse_infinity(text, line, values)
     if bits is not None and len(values) != 1 << bits:
         raise wrong_vector_length(text, line, len(values), bits)
     return values
@@ -326,9 +324,7 @@ def _malformed_number(
     elif not number:
         hint = "a number should follow the colon" + ", without a space" * (len(text) >= column)
     elif word and NUMBER.fullmatch(word) and number_mistake(number)[0] == "text":
-        hint = (
-            f"`{shown}` is not a number; the word stands first: `{visible(shorten(number))}:{visible(shorten(word))}`"
-        )
+        hint = f"`{shown}` is not a number; the word stands first: `{shown}:{visible(shorten(word))}`"
     else:
         hint = f"`{shown}` is not a number; {number_mistake(number)[1]}"
     return _malformed(text, line, column, reason, number, hint)
@@ -427,9 +423,9 @@ def far_above_one_note(count: int, lines: int, advice: str) -> str:
 
 def _refuse_infinity(text: str, line: int, values: list[float]) -> None:
     """Raise MalformedLineError for a number that is in the grammar but too large for a double."""
-    index = next((place for place, value in enumerate(values) if isinf(value)), None)
-    if index is None:
+    if all(map(isfinite, values)):
         return
+    index = next(place for place, value in enumerate(values) if isinf(value))
     token = text.split(" ")[index]
     number = token.rpartition(":")[2]
     column = column_of(text, index) + len(token) - len(number)
