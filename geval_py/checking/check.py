@@ -5,19 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from geval_py.checking.file_rules import CheckedOutput, problems_of
-from geval_py.checking.rules import (
-    READ_FORMATS,
-    RULES_BY_CODE,
-    Problem,
-    Report,
-    file_problem,
-    select_rules,
-)
+from geval_py.checking.rules import READ_FORMATS, RULES_BY_CODE, Problem, Report, file_problem, select_rules
 from geval_py.checking.targets import Target, find_targets
 from geval_py.checking.word_checks import LineFindings, check_words
 from geval_py.errors import (
@@ -93,8 +85,7 @@ def check_targets(
             continue
         files.append(target.name)
         with progress_of(target.output) as progress:
-            of_output = check_output(target, rules, progress=progress, **limits)
-        problems += (replace(problem, path=target.name) for problem in of_output)
+            problems += check_output(target, rules, progress=progress, **limits)
         notes += [*target.notes, *(f"{named(target.name)}: {note}" for note in target.file.notes)]
         unreadable += target.unreadable
     return Report(
@@ -147,8 +138,8 @@ def check_output(
         reason = str(getattr(error, "reason", error))
         message = f"the output cannot be read: {visible(reason)}"
         fix = READ_FORMATS if code == "E101" else ""
-        return [file_problem(RULES_BY_CODE[code], target.output, message, fix)]
+        return [file_problem(RULES_BY_CODE[code], target.name, message, fix)]
     if total is None:
-        empty = file_problem(RULES_BY_CODE["E102"], target.output, "the output has no line")
+        empty = file_problem(RULES_BY_CODE["E102"], target.name, "the output has no line")
         return [empty] if "E102" in codes else []
     return problems_of(CheckedOutput(target, total, codes, outputs.has_byte_order_mark))

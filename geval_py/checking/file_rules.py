@@ -66,7 +66,7 @@ class CheckedOutput:
             summary += f" (estimated from the first {counted(sample, 'line')})"
         shown = tuple(places[: self.lines.max_places]) or (Place(line, min(line, 1), token, summary),)
         share = min(1.0, count / max(1, number))
-        self.problems[code] = Problem(rule, self.target.output, count, share, summary, shown, fix)
+        self.problems[code] = Problem(rule, self.target.name, count, share, summary, shown, fix)
 
 
 def problems_of(output: CheckedOutput) -> list[Problem]:
@@ -87,7 +87,7 @@ def _beginning(output: CheckedOutput) -> None:
     is_open = target.is_of_words and not target.file.ends_in_newline
     if is_open and (message := cut_off_note(target.file, target.header)):
         output.add("W216", message, line=output.lines.lines)
-    first = output.lines.texts[0].split("\t")[0] if output.lines.texts else ""
+    first = output.lines.texts[0].split("\t")[0]
     if target.unread_header and first.casefold() == target.unread_header.casefold():
         output.add("W215", line=1, token=first)
 
@@ -108,15 +108,7 @@ def _separators(output: CheckedOutput) -> None:
 def _number_of_lines(output: CheckedOutput) -> None:
     """Compare the number of lines with that of the items (E103, E104), if that is known (W108)."""
     number, items, target = output.lines.lines, output.target.lines, output.target
-    if items is not None and number != items:
-        causes = "".join(f"; {cause}" for cause in _line_count_causes(output, items))
-        has = f"the output has {counted(number, 'line')}"
-        at = min(number, items + 1)
-        file = target.expected or target.input
-        places = [Place(at, 1, "", f"{has}, {named(file.name)} has {items:,}{causes}")] if file else ()
-        message = f"{has} for {counted(items, 'item')}{causes}"
-        output.add("E103" if number < items else "E104", message, line=at, places=places)
-    elif items is None:
+    if items is None:
         reason = target.doubt
         if target.unreadable:
             reason = "what there is of its test set cannot be read"
@@ -124,6 +116,14 @@ def _number_of_lines(output: CheckedOutput) -> None:
             folder = visible(os.path.join(target.challenge, target.test))
             reason = f"there is no {INPUT_FILE} and no {EXPECTED_FILE} in `{folder}`"
         output.add("W108", f"the number of lines is not checked: {reason}")
+    elif number != items:
+        causes = "".join(f"; {cause}" for cause in _line_count_causes(output, items))
+        has = f"the output has {counted(number, 'line')}"
+        at = min(number, items + 1)
+        file = target.expected or target.input
+        places = [Place(at, 1, "", f"{has}, {named(file.name)} has {items:,}{causes}")] if file else ()
+        message = f"{has} for {counted(items, 'item')}{causes}"
+        output.add("E103" if number < items else "E104", message, line=at, places=places)
 
 
 def _numbers_far_above_one(output: CheckedOutput) -> None:
@@ -254,9 +254,8 @@ def _line_count_causes(output: CheckedOutput, items: int) -> Iterator[str]:
         yield r"it has `\n` in place of line ends: write line ends, not their repr()"
     if "W215" in output.problems:
         yield "the first line is a header"
-    answer = str(first.expected, "utf-8", "replace").split("\n")[0]
-    if total.lines + 1 == items and answer.strip().casefold() in HEADER_NAMES:
-        name = visible(answer.strip())
+    name = str(first.expected, "utf-8", "replace").split("\n")[0].strip()
+    if total.lines + 1 == items and name.casefold() in HEADER_NAMES:
         yield f"`{name}`, the first answer, looks like a header: move the headers to in-header.tsv and out-header.tsv"
     if any(re.fullmatch('".+"', text) for text in texts):
         yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"

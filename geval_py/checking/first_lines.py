@@ -39,7 +39,6 @@ Rows: TypeAlias = Sequence[tuple[bytes, bytes]]  # lines with their answers
 _WORDS, _ENCODED = re.compile(rb"[a-z][a-z0-9]*"), re.compile(rb"&[#a-zA-Z]|[\x80-\xff]")
 MIN_LOSS = 0.1  # of a score that is clearly worse, as a share of the other
 IN_UNITS = "Write lines in the order of in.tsv, and values in the units and classes of expected.tsv."
-BASE_TWO = "the numbers look like logarithms to base 2: multiply each by 0.693147 (ln 2)"
 
 
 class Fault(NamedTuple):
@@ -73,7 +72,7 @@ def faults_of_first_lines(
         return
     rows, sample = [*zip(texts, answers, strict=False)][:SAMPLED_LINES], texts[:SAMPLED_FOR_UNITS]
     if 2 * sum(map(_is_of_bits, sample)) > len(sample):
-        yield Fault("W223", BASE_TWO)
+        yield Fault("W223", "the numbers look like logarithms to base 2: multiply each by 0.693147 (ln 2)")
     if message := other_line_numbers(rows, bits):
         yield Fault("W306", message)
     if words_are_plain and _may_be_misspelt(rows):
@@ -95,7 +94,6 @@ def judge_places(texts: Sequence[bytes], answers: Sequence[bytes], items: int, b
     sample = [text for text, _ in rows[:SAMPLED_LINES]]
     if len({*sample}) < 2:  # one guess has no order
         return "", OTHER_ORDER
-    bounded_losses = backends.bounded_losses
     if bits is not None:
         if _are_sorted(texts[:MAX_LINES]):
             return "the lines are sorted", ""
@@ -108,7 +106,7 @@ def judge_places(texts: Sequence[bytes], answers: Sequence[bytes], items: int, b
         if bits is None:
             return [LOSS_OF_MISS * (text != answer) for text, answer in zip(scored, chosen, strict=True)]
         outputs, expected = (b"\n".join(lines) + b"\n" for lines in (scored, chosen))
-        return [min(loss, MAX_LOSS) for loss in bounded_losses(outputs, expected, bits, 1)[0]]
+        return [min(loss, MAX_LOSS) for loss in backends.bounded_losses(outputs, expected, bits, 1)[0]]
 
     if repetition := _repetition(rows):
         return repetition, ""
@@ -151,7 +149,7 @@ def _are_sorted(texts: Sequence[bytes]) -> bool:
     return is_varied and texts in (sorted(texts), sorted(texts, key=bytes.lower))
 
 
-def _repetition(rows: Sequence[tuple[bytes, bytes]]) -> str:
+def _repetition(rows: Rows) -> str:
     """Return what to say of lines with their answers that repeat others, which have other answers; "" for none."""
     runs = [[answer for _, answer in run] for _, run in groupby(rows, key=itemgetter(0))]
     size = gcd(*map(len, runs[:-1]))

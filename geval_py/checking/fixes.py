@@ -18,7 +18,6 @@ from geval_py.checking.places import separations
 from geval_py.checking.rules import FLAG_RULES, RULES, RULES_BY_CODE
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import files, rewriting, schemes, wordprobs
-from geval_py.reading.files import FORMAT_ENDINGS
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader, decode_lines
 from geval_py.scoring.kernel import TINY, backends, reference
 from geval_py.text import named
@@ -101,7 +100,7 @@ def fix_file(
     a file that was not named), and a file that was changed meanwhile or cannot be written; UnreadableFileError or
     CorruptFileError if the file cannot be read. The file is then unchanged.
     """
-    if files.name_of(path).endswith(FORMAT_ENDINGS):
+    if files.format_ending(path):
         raise UsageError(f"Cannot fix {named(path)}: it is not TSV; `geval convert` writes it as TSV")
     original = rewriting.check_replaceable(path, verb="fix")
     fixes = Fixes(path, rest_mass, rules)
@@ -118,10 +117,9 @@ def fix_file(
             for _ in fixes.fix_blocks(reader):
                 pass
             return fixes
-        replacing = rewriting.written_whole(
+        with rewriting.written_whole(
             path, compression=reader.compression, original=original, backup=backup, verb="fix"
-        )
-        with replacing as file:
+        ) as file:
             for block in fixes.fix_blocks(reader):
                 file.write(block)
             file.is_wanted = bool(fixes.changes)

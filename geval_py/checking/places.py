@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from geval_py.checking.rules import RULES_BY_CODE, Place
-from geval_py.reading import schemes
 from geval_py.scoring.kernel import ERROR_KINDS
 from geval_py.text import shorten, visible
 
@@ -25,8 +24,12 @@ _SEPARATOR = re.compile(r":[-+.0-9eE]*[0-9]( \|(?!:)|[\t,;|\xa0])")  # after an 
 
 def separations(texts: Sequence[str]) -> list[Place]:
     """Return the first place on each line where another character than a space ends an entry; [] if few have one."""
-    matches = [(line, text, match) for line, text in enumerate(texts, 1) if (match := _SEPARATOR.search(text))]
-    return [Place(line, *_split_by(match), text) for line, text, match in matches if 2 * len(matches) >= len(texts)]
+    places = [
+        Place(line, *_split_by(match), text)
+        for line, text in enumerate(texts, 1)
+        if (match := _SEPARATOR.search(text))
+    ]
+    return places if 2 * len(places) >= len(texts) else []
 
 
 def _split_by(match: re.Match[str]) -> tuple[int, str, str]:
@@ -40,7 +43,7 @@ def name_of(character: str) -> str:
     return NAMES.get(character, f"`{visible(character)}`")
 
 
-def place_of(code: str, line: int, text: str, *details: Any, bits: int = schemes.DEFAULT_BITS) -> Place:
+def place_of(code: str, line: int, text: str, *details: Any, bits: int) -> Place:
     """Return the place of a rule's problem on a line; ``details`` are column, token and message, if they are known.
 
     On a very long line, it is the beginning. A malformed line is parsed whatever its length, because its error stops
@@ -126,10 +129,9 @@ def _point_at_entry(code: str, text: str) -> tuple[int, str, str]:
             of_rest = " with the rest entry" if code == "W203" else ""
             return 1, "", f"the probabilities sum to {total:.9g}{of_rest}; geval divides them by this sum"
         case "W204":
-            message = "no probability is left for words that are not listed"
-            message += ": if the answer is one of them, the loss is infinite"
+            others = "words that are not listed"
+            message = f"no probability is left for {others}: if the answer is one of them, the loss is infinite"
             if total < wordprobs.MIN_TOTAL:
-                message = f"only {1.0 - total:.2g} is left for words that are not listed"
-                message += ", no more than rounding explains"
+                message = f"only {1.0 - total:.2g} is left for {others}, no more than rounding explains"
             return len(text) + 1, "", message
     return 1, "", RULES_BY_CODE[code].summary

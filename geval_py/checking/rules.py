@@ -292,14 +292,12 @@ RULES = (
         "W219", "subword-marks", "many lines have words with marks of a subword tokenizer, as in `Ġthe` or `##ing`",
         "The mark is part of the word, so the word does not match the answer. A few such words are allowed, and so "
         "are marks that also occur in the training set.",
-        "Join the tokens to words, and write the words without marks: tokenizer.decode(ids).strip() in "
-        "transformers.",
+        "Join the tokens to words, and write the words without marks: tokenizer.decode(ids).strip() in transformers.",
     ),
     Rule(
         "W220", "special-token",
         "there is an entry for a special token or markup of a model, such as `<unk>`, `<think>` or `**`",
-        "It is read as a word, so its probability is wasted. Tokens that also occur in the training set are "
-        "allowed.",
+        "It is read as a word, so its probability is wasted. Tokens that also occur in the training set are allowed.",
         "Leave special tokens out, and add their probability to the rest.",
     ),
     Rule(

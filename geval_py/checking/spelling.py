@@ -124,7 +124,7 @@ def find_misspelling(sample: Iterable[tuple[bytes, bytes]]) -> tuple[str, str, l
 
     The values are the message, the remedy and the places; None if there is no such folding.
     """
-    rows = [(str(text, "utf-8", "replace"), str(answer, "utf-8", "replace")) for text, answer in sample]
+    rows = [[str(field, "utf-8", "replace") for field in row] for row in sample]
     places: list[list[Place]] = [[] for _ in _VARIANTS]
     listed = []
     for line, (text, answer) in enumerate(rows, 1):

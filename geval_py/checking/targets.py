@@ -202,7 +202,7 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
 # The folders of challenges and submissions
 
 
-def challenge_and_tests(path: str, challenge: str | None = None) -> tuple[str, list[str]]:
+def challenge_and_tests(path: str, challenge: str | None) -> tuple[str, list[str]]:
     """Return the challenge of a submission, if none is named itself or the current folder, and its test sets."""
     for place in (challenge,) if challenge else (path, os.curdir):
         if sets := _test_sets(place):
@@ -225,14 +225,15 @@ def _test_set_of(folder: str, challenge: str | None, test: str | None) -> tuple[
     The challenge and the test set may be named. The last value says why the test set is not known, None, or how it
     was chosen.
     """
+    parent, name = os.path.split(folder)
     if test is not None:
-        places = (os.path.dirname(folder), folder, os.curdir)
+        places = (parent, folder, os.curdir)
         with_test = (place for place in places if holds_data(os.path.join(place, test)))
         return challenge or next(with_test, os.curdir), test, ""
-    if challenge is None and not _test_sets(folder):
-        return os.path.dirname(folder), os.path.basename(folder), ""
+    sets = _test_sets(challenge or folder)
+    if challenge is None and not sets:
+        return parent, name, ""
     challenge = challenge or folder
-    sets, name = _test_sets(challenge), os.path.basename(folder)
     if name in sets:
         return challenge, name, ""
     if len(sets) == 1:
@@ -241,7 +242,7 @@ def _test_set_of(folder: str, challenge: str | None, test: str | None) -> tuple[
     return challenge, None, doubt
 
 
-def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
+def _check_challenge(path: str, tests: Sequence[str]) -> None:
     """Raise UsageError if a folder is no challenge, or has test sets, but not all of ``tests``."""
     reason = close = ""  # the path that may be meant
     try:
@@ -326,10 +327,7 @@ def _add_files(target: Target) -> None:
             headers.append(None)
             target.notes.append(f"{_one_line(error)}; so no line is taken for a header")
     target.header, target.unread_header = (headers[0], None) if task.out_header else (None, headers[0])
-    for attribute, name, header in (
-        ("expected", EXPECTED_FILE, target.header),
-        ("input", INPUT_FILE, headers[1]),
-    ):
+    for attribute, name, header in (("expected", EXPECTED_FILE, target.header), ("input", INPUT_FILE, headers[1])):
         file = getattr(target, attribute)
         try:
             if target.test is not None and (path := find_answers(os.path.join(target.challenge, target.test, name))):

@@ -17,10 +17,10 @@ def check_texts(block: Block, target: Target, max_places: int) -> LineFindings:
     findings = LineFindings(block, max_places)
     metric = target.metric
     prepare = target.preparation or str
-    answers = findings.words if metric is not None and metric.name.startswith("BIO-") else []
     findings.begin(all_malformed=all(b"\0" in line for line in findings.raw))
     for index, raw in enumerate(findings.raw):
         text, line = findings.text(index), block.first_line + index
+        answer = findings.words[index] if index < block.known else None
         if b"\r" in raw:
             findings.add("W210", index)
         if "\ufffd" in text and "\ufffd".encode() not in raw:
@@ -31,14 +31,14 @@ def check_texts(block: Block, target: Target, max_places: int) -> LineFindings:
         try:
             if metric.parse is not None:
                 metric.parse(prepared, line)
-            if metric.name == "TokenAccuracy" and index < len(findings.words):
-                token_hits(prepared, prepare(findings.words[index]))
+            if metric.name == "TokenAccuracy" and answer is not None:
+                token_hits(prepared, prepare(answer))
         except MalformedLineError as error:
             column = error.column if error.text == text else 1  # the metric's flags may have changed the line
             findings.add("E117", index, column, error.token, error.hint)
             continue
-        if index < len(answers):
-            tags, expected_tags = len(split_words(prepared)), len(split_words(prepare(answers[index])))
+        if metric.name.startswith("BIO-") and answer is not None:
+            tags, expected_tags = len(split_words(prepared)), len(split_words(prepare(answer)))
             if tags != expected_tags:
                 message = f"{expected_tags} tags are expected here, and there are {tags}"
                 findings.add("W224", index, max(1, len(text)), "", message)
@@ -48,7 +48,7 @@ def check_texts(block: Block, target: Target, max_places: int) -> LineFindings:
             findings.add("E119", index, *([1, text, message] if is_class_line(text) else []))
         if metric.has_entries and not best_guess(prepared):
             findings.add("W214", index)
-        are_both_empty = target.words_are_plain and index < len(findings.words) and not findings.words[index]
+        are_both_empty = target.words_are_plain and answer == ""
         if not strip_spaces(text) and not are_both_empty:  # a board, where they are not plain, must not tell answers
             findings.add("W217", index)
     return findings

@@ -17,8 +17,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial, reduce
-from itertools import chain, islice
+from functools import cached_property, reduce
+from itertools import islice
 from math import fsum, inf
 from operator import or_
 from typing import Any
@@ -77,7 +77,7 @@ class LineFindings:
     max_places: int
     lines: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    places: defaultdict[str, list[tuple[Any, ...]]] = field(default_factory=partial(defaultdict, list))
+    places: defaultdict[str, list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
     texts: list[str] = field(default_factory=list)
     loss: float = 0.0
 
@@ -186,7 +186,7 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, list[Place]
                 lines += 1
                 counts.update(token for token in frequent if word.startswith(token) or word.endswith(token))
     firsts = defaultdict[str, dict[int, Place]](dict)  # by the rule and the line
-    for place in sorted(chain.from_iterable(map(places_of.__getitem__, frequent))):
+    for place in sorted(place for token in frequent for place in places_of[token]):
         is_mark = place.token in MARKS
         if counts[place.token] <= is_mark * KNOWN_SHARE * lines:
             firsts["W219" if is_mark else "W220"].setdefault(place.line, place)
