@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from geval_py.errors import GevalError, MalformedLineError
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import Metric
+from geval_py.scoring.metrics.base import Metric, total
 from geval_py.text import named
 
 SAMPLED_LINES, SAMPLED_BYTES = 200, 1 << 18  # that are compared with answers
@@ -94,6 +94,7 @@ def judge_places(texts: Sequence[bytes], answers: Sequence[bytes], items: int, b
     sample = [text for text, _ in rows[:SAMPLED_LINES]]
     if len({*sample}) < 2:  # one guess has no order
         return "", OTHER_ORDER
+    bounded_losses = backends.bounded_losses  # looked up once
     if bits is not None:
         if _are_sorted(texts[:MAX_LINES]):
             return "the lines are sorted", ""
@@ -106,7 +107,7 @@ def judge_places(texts: Sequence[bytes], answers: Sequence[bytes], items: int, b
         if bits is None:
             return [LOSS_OF_MISS * (text != answer) for text, answer in zip(scored, chosen, strict=True)]
         outputs, expected = (b"\n".join(lines) + b"\n" for lines in (scored, chosen))
-        return [min(loss, MAX_LOSS) for loss in backends.bounded_losses(outputs, expected, bits, 1)[0]]
+        return [min(loss, MAX_LOSS) for loss in bounded_losses(outputs, expected, bits, 1)[0]]
 
     if repetition := _repetition(rows):
         return repetition, ""
@@ -235,9 +236,11 @@ def other_line_numbers(rows: Rows, bits: int) -> str:
         return ""
 
     def loss(seeds: Iterable[int]) -> float:
-        return fsum(
-            backends.bounded_losses(line + b"\n", answer + b"\n", bits, seed)[0][0]
-            for (line, answer), seed in zip(rows, seeds, strict=True)
+        return total(
+            [
+                backends.bounded_losses(line + b"\n", answer + b"\n", bits, seed)[0][0]
+                for (line, answer), seed in zip(rows, seeds, strict=True)
+            ]
         )
 
     number = len(rows)

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import islice
-from math import fsum, inf
+from math import inf
 from operator import or_
 from typing import Any
 
@@ -32,6 +32,7 @@ from geval_py.reading.lines import decode_lines, is_utf8, read_lines
 from geval_py.scoring import kernel
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
+from geval_py.scoring.metrics.base import total
 from geval_py.text import shorten, visible, words
 
 HEAD_LINES = 2000  # of the beginning, in which what is wrong with the whole file is looked for
@@ -151,7 +152,7 @@ def check_words(block: Block, target: Target, max_places: int) -> LineFindings:
                 findings.add("W208", index)
     if target.expected is not None and target.words_are_plain:
         findings.counts["answers"] += len(findings.words)
-        findings.loss += fsum(losses[: len(findings.words)])
+        findings.loss += total(losses[: len(findings.words)])
         for index, word in enumerate(findings.words) if inf in losses else ():
             if losses[index] == inf:
                 message = f"the expected word `{visible(shorten(word))}` has probability 0: the loss is infinite"

@@ -374,13 +374,13 @@ def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
     >>> number_advice(["the", "of", ""], [120.0, 60.0, 100.0])
     'they look like counts: divide each by their sum; if they are ranks, write probabilities instead'
     """
-    least, greatest, total = min(values), max(values), fsum(values)
+    least, greatest, total = min(values), max(values), sum_in_order(values)
     if words is None:
         if len(values) == 1:
             return OF_CLASS
         if least >= 0.0 and greatest <= 1.0:
             return "they look like probabilities: write the natural logarithm of each"
-        if 0.9 <= fsum(exp(-value) for value in values) <= NEARLY_ONE:
+        if least >= 0.0 and 0.9 <= fsum(exp(-value) for value in values) <= NEARLY_ONE:
             return NEGATIVE_LOGARITHMS
         if greatest <= 0.0 and fsum(10.0**value for value in values) <= NEARLY_ONE:
             return BASE_10

@@ -126,6 +126,12 @@ def test_answers_in_a_column_of_another_set(planted):
     assert ("dev-0/in.tsv", "E401") in planted.found()
 
 
+def test_one_answer_for_all_items(planted):
+    planted.windows["test-A"][:, SMALL] = 5
+    planted.write()
+    assert planted.codes() == set()
+
+
 def test_items_sorted_by_answer(planted):
     rows = planted.windows["test-A"]
     planted.windows["test-A"] = rows[np.argsort(WORDS[rows[:, SMALL]])]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 from raising import refused
 
-from geval_py import check
+from geval_py import check, score_file
 from geval_py.checking.check import check_targets
 from geval_py.checking.rules import RULES, UNREADABLE, select_rules
 from geval_py.checking.targets import Target
@@ -47,6 +47,23 @@ def test_one_output_and_its_challenge_elsewhere(submission, tmp_path):
     report = check(tmp_path / "mine/dev-0/out.tsv", challenge=submission)
     assert codes(report) == ["E103"]
     assert codes(check(tmp_path / "mine/dev-0/out.tsv")) == ["W108"]
+
+
+HUGE = {
+    "-800 5": "E119", "1e308 1e308": "E119", "1e308 -1e308": "E119", "a:1e308 b:-1e308": "E119",
+    "a:-1e308 b:-1e308 c:1": "E119", "-1e308 -1": "W306",
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+@pytest.mark.parametrize("line", HUGE)
+def test_numbers_whose_sum_is_no_double(line, submission):
+    (submission / "dev-0/expected.tsv").write_text("x\n" * 9)
+    (submission / "dev-0/out.tsv").write_text(f"{line}\n" * 9)
+    for metric in ("PerplexityHashed1", "LogLossHashed1"):
+        assert HUGE[line] in codes(check(submission / "dev-0/out.tsv", metrics=[metric]))
+        evaluation = score_file(submission / "dev-0/out.tsv", submission / "dev-0/expected.tsv", metric=metric)
+        assert evaluation.score > 0
 
 
 @pytest.mark.parametrize("name", ["W999", "W2021", "", " ", "no-", "X"])
