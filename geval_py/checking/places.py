@@ -19,7 +19,7 @@ NAMES = {
     "\x00": "NUL",
     "\u200b": "zero-width space",
 }
-_SEPARATOR = re.compile(r":[-+.0-9eE]*[0-9]( \|(?!:)|[\t,;|\xa0])")  # after an entry
+SEPARATOR = re.compile(r":[-+.0-9eE]*[0-9]( \|(?!:)|[\t,;|\xa0])")  # after an entry
 
 
 def separations(texts: Sequence[str]) -> list[Place]:
@@ -27,7 +27,7 @@ def separations(texts: Sequence[str]) -> list[Place]:
     places = [
         Place(line, *_split_by(match), text)
         for line, text in enumerate(texts, 1)
-        if (match := _SEPARATOR.search(text))
+        if (match := SEPARATOR.search(text))
     ]
     return places if 2 * len(places) >= len(texts) else []
 
@@ -85,7 +85,7 @@ def _point(code: str, text: str) -> tuple[int, str, str]:
         case "W208" if odd := odd_character_in(text):
             name = NAMES.get(odd[0], "control or invisible character")
             return odd.start() + 1, odd[0], f"a {name} (U+{ord(odd[0]):04X}), which is a part of the word"
-        case "W209" if match := _SEPARATOR.search(text) or re.search(r"[0-9]([,;\t])", text):
+        case "W209" if match := SEPARATOR.search(text) or re.search(r"[0-9]([,;\t])", text):
             if re.search(r"(^| ):[-+.0-9eE]*\t$", text[: match.end()]):
                 return match.end(), "\t", "a TAB after the rest: write the guess of one gap on each line"
             return _split_by(match)

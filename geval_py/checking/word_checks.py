@@ -46,7 +46,7 @@ _ODD_BYTES = (
 
 # Tokens of language models
 
-SAMPLED_LINES = 1000
+SAMPLED_FOR_SUBWORDS = 1000
 SPECIAL_TOKENS = words(
     "<unk> <UNK> [UNK] <s> </s> <pad> <PAD> [PAD] [CLS] [SEP] [MASK] <mask> <bos> <eos> <|endoftext|> <|im_end|> "
     '<think> <|channel|> {" ** ```'
