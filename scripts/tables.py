@@ -22,7 +22,7 @@ import geval_py
 from geval_py.authoring.leaks import LEAK_RULES
 from geval_py.checking.rules import RULES, Rule
 from geval_py.cli.commands import COMMANDS, parser_of
-from geval_py.errors import GevalError
+from geval_py.errors import GevalError, ReasonError
 from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.registry import METRICS
 
@@ -162,7 +162,8 @@ def _is_error(value: object) -> bool:
 def _family(kind: type[GevalError], depth: int = 0) -> Iterator[tuple[type[GevalError], int]]:
     yield kind, depth
     for child in kind.__subclasses__():
-        if child.__module__ == GevalError.__module__:  # not those of a test, nor the board's own
+        # Not those of a test, nor a board's.
+        if child.__module__ == GevalError.__module__ and child is not ReasonError:
             yield from _family(child, depth + 1)
 
 
