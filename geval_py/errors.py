@@ -289,7 +289,7 @@ class LongLineWarning(UserWarning):
 
 
 class ReasonError(DataError, kw_only=False):
-    """Something is not done; ``reason`` is one public sentence, ``aside`` is for the organiser alone."""
+    """A board does not do something; ``reason`` is one public sentence, ``aside`` is for the organiser alone."""
 
     reason: str
     aside: str = ""
@@ -308,12 +308,12 @@ class SubmissionError(ReasonError):
 
 
 class RejectedError(SubmissionError):
-    """The submitter is at fault."""
+    """A submission at which its submitter is at fault."""
 
     state = "rejected"
 
 
 class FailedError(SubmissionError):
-    """The submission could not be received or scored, for want of time or memory, say."""
+    """A submission that could not be received or scored, for want of time or memory, say."""
 
     state = "failed"

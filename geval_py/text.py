@@ -1,6 +1,6 @@
-"""Text in messages: escaped, measured, counted, shortened, with a caret below; names in natural order.
+"""Text in messages: escaped, measured, counted, shortened, with a caret below; names near others, in natural order.
 
-At the end: texts that are cut or broken to the width of a terminal.
+At the end: colours, and texts that are cut or broken to the width of a terminal.
 """
 
 from __future__ import annotations
@@ -180,9 +180,9 @@ BREAK = r" (?!%|[^ ]*\])"  # a space, but not before a percent sign or the upper
 _STYLE = "\x1b\\[[0-9;]*m"  # a colour
 
 
-def styled_width(cell: str) -> int:
-    """Return how many columns a text takes, but for its styles."""
-    return display_width(re.sub(_STYLE, "", cell) if "\x1b" in cell else cell)
+def styled_width(text: str) -> int:
+    """Return how many columns a text takes without its styles."""
+    return display_width(re.sub(_STYLE, "", text) if "\x1b" in text else text)
 
 
 def _parts(text: str) -> Iterator[tuple[str, int]]:

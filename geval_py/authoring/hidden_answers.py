@@ -44,7 +44,7 @@ class HiddenAnswers:
         self.name, self.size = name, sum(map(len, blocks))
         self.gaps = RunIndex(blocks, Items.around_gaps)
         words = vocabulary.numbers(answers)
-        agree = sum((count / len(answers)) ** 2 for count in Counter(words.tolist()).values())
+        agree = math.fsum((count / len(answers)) ** 2 for count in Counter(words.tolist()).values())
         self._n = max(4, math.ceil(math.log(1e7 / CHANCE) / -math.log(agree))) if 0 < agree < 1 else MAX_RUN + 1
         has_runs = self._n <= min(MAX_RUN, len(answers))
         self._runs = RunIndex([Items.of_text(words)], lambda items: items.runs(self._n)) if has_runs else None

@@ -548,7 +548,7 @@ def are_sorted(answers: Sequence[str]) -> bool:
     kinds = Counter(words)
     if len(kinds) < MIN_KINDS:
         return False
-    chance = sum((count / len(words)) ** 2 for count in kinds.values())
+    chance = math.fsum((count / len(words)) ** 2 for count in kinds.values())
     equal = sum(one == other for one, other in pairwise(words)) / (len(words) - 1)
     steps = [one < other for one, other in pairwise(words) if one != other]
     # Steps go one way more often than those of a shuffled list ever do.

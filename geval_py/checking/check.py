@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -238,7 +238,8 @@ def _beginning(output: CheckedOutput) -> None:
 def _separators(output: CheckedOutput) -> None:
     """Find what separates the entries of most lines: of no line a space (E118), or bars beside spaces (W209)."""
     texts, problems = output.lines.texts, output.problems
-    if not output.target.is_of_words or "E114" in problems or not any(map(SEPARATOR.search, texts)):
+    has_separators = any(map(SEPARATOR.search, texts))  # most outputs have none
+    if not output.target.is_of_words or "E114" in problems or not has_separators:
         return
     places = separations(texts)
     if places and not output.lines.counts["spaces"] and "E118" in output.codes:
@@ -405,7 +406,8 @@ def _line_count_causes(output: CheckedOutput, items: int) -> Iterator[str]:
     if any(re.fullmatch('".+"', text) for text in texts):
         yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"
     elif target.input is not None:
-        with lines.LineReader(target.input) as inputs:
+        data = b""
+        with suppress(DataError), lines.LineReader(target.input) as inputs:
             data = inputs.block(MAX_INPUT_BYTES)
             data = b"" if inputs.block() else data  # a part of the input would give a wrong number
         merged = sum(field.count(b"\n") for field in _QUOTED_FIELD.findall(data[:-1]))

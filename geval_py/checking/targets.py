@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
 
 NO_OPTIONS = config.Task()
-OF_SET = words("task unknown expected input training unreadable lines header unread_header")  # of a target
+SHARED_FIELDS = words(
+    "task config_fault expected input training unreadable lines header unread_header"
+)  # by outputs of a set
 MAX_FIRST_LINES = 1000  # of an output or of answers, which show what its lines are where no option does
 
 
@@ -50,12 +52,12 @@ class Target:
     """An output to check, and what is known of its test set, which functions add.
 
     ``test`` is the test set in the folder ``challenge``; where it is None, ``doubt`` says why. ``task`` has the
-    options of the challenge; if it cannot be read, ``unknown`` says why. ``expected``,
-    ``input`` and ``training`` (the answers of train) are None if they are missing or cannot be read; ``unreadable``
-    holds the errors of the former two. ``lines`` is the number of lines that the output should have. The output and
-    the answers begin with a line named ``header``; outputs may not begin with ``unread_header``, whose file no option
-    names. ``shown`` is the name of an output that is a copy of another one. ``notes`` say what is not known, and what
-    is checked instead.
+    options of the challenge; if it cannot be read, ``config_fault`` says why. ``expected``, ``input`` and
+    ``training`` (the answers of train) are None if they are missing or cannot be read; ``unreadable`` holds the
+    errors of the former two. ``lines`` is the number of lines that the output should have. The output and the answers
+    begin with a line named ``header``; outputs may not begin with ``unread_header``, whose file no option names.
+    ``shown`` is the name of an output that is a copy of another one. ``notes`` say what is not known, and what is
+    checked instead.
 
     The rules follow from the metrics. ``is_of_words``: those of word gaps apply. Otherwise those of ``metric`` do,
     the challenge's first; it is None if it is not known. ``preparation`` changes lines before that metric reads them.
@@ -70,7 +72,7 @@ class Target:
     test: str | None = None
     doubt: str = "its test set is not known"
     task: config.Task = NO_OPTIONS
-    unknown: str = ""
+    config_fault: str = ""
     expected: File | None = None
     input: File | None = None
     training: File | None = None
@@ -277,10 +279,10 @@ def with_options(target: Target, metric_names: Sequence[str] = (), before: Targe
     output ``before``. Raises UsageError where parts of JSON lines are scored.
     """
     if before and (before.challenge, before.test) == (target.challenge, target.test):
-        vars(target).update((name, getattr(before, name)) for name in OF_SET)
+        vars(target).update((name, getattr(before, name)) for name in SHARED_FIELDS)
     else:
         _add_files(target)
-    path, task, unknown = os.path.join(target.challenge, config.CONFIG_FILE), target.task, target.unknown
+    path, task, unknown = os.path.join(target.challenge, config.CONFIG_FILE), target.task, target.config_fault
     if task.selector is not None:
         raise UsageError(f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
     if metric_names:
@@ -316,7 +318,7 @@ def _add_files(target: Target) -> None:
     try:
         target.task = config.config_task(target.challenge)
     except DataError as error:  # a challenge that is broken is not the submission's fault
-        target.unknown = _one_line(error)
+        target.config_fault = _one_line(error)
     task = target.task
     headers = list[str | None]()
     out_header = os.path.isfile(os.path.join(target.challenge, OUT_HEADER_FILE))

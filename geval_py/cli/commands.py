@@ -131,9 +131,8 @@ def missing_extra(error: ModuleNotFoundError) -> UsageError:
 
 def summaries(group: str = "") -> dict[str, str]:
     """Return what the commands of a group, or those of a single word, do; by their last words."""
-    return {
-        name.rpartition(" ")[2]: entry.summary for name, entry in COMMANDS.items() if name.rpartition(" ")[0] == group
-    }
+    parts = {name: name.rpartition(" ") for name in COMMANDS}
+    return {last: COMMANDS[name].summary for name, (first, _, last) in parts.items() if first == group}
 
 
 def unknown_subcommand(group: str, word: str | None = None) -> UsageError:

@@ -57,6 +57,7 @@ differ significantly. The challenge's config.txt is read as for scoring.""",
     option(
         "outputs",
         nargs="*",
+        default=[],
         metavar="OUT",
         help="an output, as a name in DIR/NAME or a path; or a folder with out.tsv and out-*.tsv "
         "(default: those of the test set)",
@@ -105,7 +106,7 @@ differ significantly. The challenge's config.txt is read as for scoring.""",
 )  # fmt: skip
 def run_compare(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    args.outputs += args.out_files
+    args.outputs = [*args.outputs, *args.out_files]  # the default is of all calls
     places = list(product(args.challenges or [args.out_directory], args.tests or [None]))
     args.challenges = None
     if len(places) > 1:

@@ -106,6 +106,7 @@ and by more than chance.""",
     option(
         "outputs",
         nargs="*",
+        default=[],
         metavar="OUT",
         help="an output, as a name in DIR/NAME or a path (default: all of the test set but mixed ones)",
     ),

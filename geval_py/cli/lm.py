@@ -69,7 +69,7 @@ THRESHOLD = config.argument_type(
 def _text_options(default: str) -> tuple[OptionAdder, ...]:
     """Return the options of a text; ``default`` is the set of a challenge that is read."""
     return (
-        option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP),
+        option("texts", nargs="*", default=[], metavar="TEXT", help=TEXT_HELP),
         option(
             "--challenge", metavar="DIR", help="read a challenge: left context, answer and right context as a line"
         ),

@@ -1,6 +1,7 @@
 """What a command writes: results to standard output in the format asked for; errors, notes and progress elsewhere.
 
-The cluster that a command is given is here too, since nothing that its workers log is shown.
+The cluster that a command is given is here too, since nothing that its workers log is shown. What a terminal can show
+is at the end.
 """
 
 from __future__ import annotations

@@ -738,7 +738,7 @@ def spread_of_figures(sample: LineSample, figures: Array, systems: Sequence[int]
         difference = mean - difference
         if more:
             variances.append(float(runs.mean(axis=1).var(ddof=1)) / len(runs))
-            shared += sum(spread_of_mean(run - mean, of_line).deviation ** 2 for run in runs) / more / len(runs)
+            shared += math.fsum(spread_of_mean(run - mean, of_line).deviation ** 2 for run in runs) / more / len(runs)
             least = min(least, more)
     of_lines, of_runs = spread_of_mean(difference, of_line), math.fsum(variances)
     lines, added = of_lines.deviation**2, max(0.0, of_runs - shared)

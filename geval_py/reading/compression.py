@@ -20,7 +20,6 @@ from geval_py.errors import CorruptFileError, TooLargeError
 
 COMPRESSED_CHUNK = 1 << 18
 READ_AHEAD_BYTES = 1 << 16
-HEAD_BYTES = 512  # by which a content is known
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
 
 
@@ -186,7 +185,7 @@ class Decompressed(io.RawIOBase):
 def unpacked(
     stored: io.FileIO | io.BytesIO, path: str, max_bytes: int | None
 ) -> tuple[io.BufferedReader, str | None]:
-    """Return the decompressed bytes of an open file, whose first bytes say how, and the compression's name.
+    """Return a stream of the decompressed bytes of an open file, whose first bytes say how; and the compression.
 
     Raises OSError; reading raises as :class:`Decompressed`.
     """
@@ -235,7 +234,7 @@ NO_LINES = re.compile(  # how a file begins that is compressed, or has another c
 def foreign_content(head: bytes) -> str | None:
     """Return what a file is that begins with these bytes, and what to do; None for lines of text.
 
-    ``head`` are the first HEAD_BYTES or more; of a compressed file, those inside.
+    ``head`` are the first 512 bytes or more; of a compressed file, those inside.
 
     >>> foreign_content(b"%PDF-1.7"), foreign_content(b"the:0.5 :0.5")
     ('a PDF document: export the text', None)

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from importlib import import_module
-from typing import IO, Literal, TypeAlias
+from typing import IO, Literal, NamedTuple, TypeAlias
 
 from geval_py.errors import (
     AmbiguousFileError,
@@ -26,7 +26,6 @@ from geval_py.errors import (
 )
 from geval_py.reading.compression import (
     COMPRESSED_ENDINGS,
-    HEAD_BYTES,
     NO_LINES,
     READ_AHEAD_BYTES,
     foreign_content,
@@ -36,8 +35,6 @@ from geval_py.text import named, without_credentials
 from geval_py.version import installs
 
 Convert: TypeAlias = "Callable[[File], Iterator[bytes]]"  # yields the lines, several in a piece
-# A file's decompressed bytes; those on the disk or in memory, and their number; the compression.
-Opened: TypeAlias = tuple[io.BufferedReader, io.FileIO | io.BytesIO, int, str | None]
 FileState: TypeAlias = tuple[int, int, int, int]  # device, inode, size in bytes, and modification time in ns
 
 STANDARD_INPUT = "-"
@@ -56,6 +53,15 @@ CHUNK_BYTES = 1 << 16  # read at once from a pipe or an address
 HTTP_TIMEOUT_SECONDS = 30
 READ_ERRORS = OSError, ValueError
 _unfinished: set[str] = set()  # temporary files that may exist
+
+
+class Opened(NamedTuple):
+    """A file that is open for its decompressed bytes: ``stored`` are those on the disk, or in memory."""
+
+    stream: io.BufferedReader
+    stored: io.FileIO | io.BytesIO
+    size: int  # of the stored bytes
+    compression: str | None
 
 
 class File:
@@ -126,12 +132,12 @@ class File:
         Raises UnreadableFileError, also if the file is not as it was when it was opened first, TooLargeError,
         CorruptFileError, and UnsupportedEncodingError for another content than lines.
         """
-        opened = stream, stored, size, _ = self._opened()
-        if not self.keep or self._is_plain or size > MAX_KEPT_BYTES:
+        opened = self._opened()
+        if not self.keep or self._is_plain or opened.size > MAX_KEPT_BYTES:
             return opened
-        with stored, naming(self.name):
-            data = stream.read(MAX_KEPT_BYTES + 1)
-            self.check_state(stored)
+        with opened.stored, naming(self.name):
+            data = opened.stream.read(MAX_KEPT_BYTES + 1)
+            self.check_state(opened.stored)
         self.keep = self._is_plain = len(data) <= MAX_KEPT_BYTES
         if self.keep:
             self._data = data
@@ -144,7 +150,7 @@ class File:
             with ExitStack() as on_error:
                 on_error.enter_context(stored)
                 self.check_state(stored)
-                head = b"" if self._is_plain else stored.read(HEAD_BYTES)
+                head = b"" if self._is_plain else stored.read(READ_AHEAD_BYTES)
                 size = stored.seek(0, os.SEEK_END)
                 stored.seek(0)
                 if NO_LINES.match(head):
@@ -156,7 +162,7 @@ class File:
                 on_error.pop_all()
         except READ_ERRORS as error:
             raise unreadable(self.name, error) from error
-        return stream, stored, size, compression
+        return Opened(stream, stored, size, compression)
 
     def check_state(self, stored: io.FileIO | io.BytesIO) -> None:
         """Raise UnreadableFileError if the file is not as it was when it was opened first."""

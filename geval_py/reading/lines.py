@@ -203,10 +203,10 @@ def sha256_of(content: File | str) -> str:
     if isinstance(content, str):
         return sha256(content.encode()).hexdigest()
     if content.sha256 is None:
-        stream, stored, *_ = content.open()
-        with stored, naming(content.name):
-            digest = file_digest(stream, sha256)
-            content.check_state(stored)
+        opened = content.open()
+        with opened.stored, naming(content.name):
+            digest = file_digest(opened.stream, sha256)
+            content.check_state(opened.stored)
         content.sha256 = digest.hexdigest()
     return content.sha256
 

@@ -157,11 +157,10 @@ def numbered(
         expected.check_unchanged()
     if not matched or expected is None:
         return
-    for *_, lines in rest:
-        first_line += lines
-    if first_line == 1:
+    output_lines = first_line - 1 + sum(more.lines for more in rest)
+    if not output_lines:
         raise EmptyFileError(what="output", path=outputs.path)
-    check_line_count("output", outputs.path, first_line - 1, expected.path, answers.count(b"\n"))
+    check_line_count("output", outputs.path, output_lines, expected.path, answers.count(b"\n"))
 
 
 def in_order(submit: Submit[Item, Result], items: Iterable[Item], *, ahead: int) -> Iterator[tuple[Item, Result]]:

@@ -213,12 +213,12 @@ FOR_PEOPLE = ("text", "markdown", "latex", "html")  # the others are for program
 UNSIGNED = ("text", "markdown", "html")  # the others have signatures, which cost time
 
 
-def format_of(path: str | None, formats: Iterable[str] = FORMATS) -> str | None:
-    """Return which of the formats the ending of a file names; None if it names none, or there is no file.
+def format_of(path: str, formats: Iterable[str] = FORMATS) -> str | None:
+    """Return which of the formats the ending of a file names; None if it names none.
 
     >>> format_of("scores.md"), format_of("scores.csv"), format_of("scores")
     ('markdown', 'csv', None)
     """
-    ending = (path or "").rpartition(".")[2].lower()
+    ending = path.rpartition(".")[2].lower()
     name = ENDINGS.get(ending, ending)
     return name if name in formats else None

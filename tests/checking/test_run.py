@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import lzma
 from contextlib import contextmanager
 
 import pytest
@@ -47,6 +48,14 @@ def test_one_output_and_its_challenge_elsewhere(submission, tmp_path):
     report = check(tmp_path / "mine/dev-0/out.tsv", challenge=submission)
     assert codes(report) == ["E103"]
     assert codes(check(tmp_path / "mine/dev-0/out.tsv")) == ["W108"]
+
+
+@pytest.mark.parametrize(("output", "found"), [(GOOD * 2, []), (GOOD, ["E103"])])
+def test_a_damaged_input_beside_good_answers(output, found, submission):
+    (submission / "dev-0/in.tsv").unlink()
+    (submission / "dev-0/in.tsv.xz").write_bytes(lzma.compress(b"x\ny\n")[:-9])
+    (submission / "dev-0/out.tsv").write_text(output)
+    assert codes(check(submission / "dev-0/out.tsv")) == found
 
 
 HUGE = {

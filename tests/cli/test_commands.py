@@ -196,6 +196,7 @@ REFUSED = {
     "help challenge maek": f"there is no command `geval challenge maek`\n  did you mean make? {OF_CHALLENGE}",
     "challenge": f"a command of geval challenge is missing\n  {OF_CHALLENGE}",
     "challenge maek": f"there is no command `geval challenge maek`\n  did you mean make? {OF_CHALLENGE}",
+    "lm perplexity": "the following arguments are required: MODEL\n  geval lm perplexity --help shows the options",
     "sample": "the following arguments are required: DIR\n  geval sample --help shows the options",
     "--challenge a --out-directory b": "--challenge says where all is: leave --out-directory out",
     "--challenge a -w": "--challenge goes with scores",

@@ -44,6 +44,16 @@ def write(folder, outputs, expected, train=(), bits=10):
     return [evaluate(folder, "dev-0", output=f"out-{n}.tsv") for n in range(len(outputs))]
 
 
+@pytest.mark.parametrize("count", [3, 49, 98, 107])
+def test_a_train_whose_words_are_all_listed_leaves_nothing(count, tmp_path):
+    """The shares of 49 words, rounded, sum to a little less than 1."""
+    train = [f"w{n}" for n in range(count)]
+    outputs = [f"{word}:0.5 :0.5" for word in ["w0", "w1", "unseen"] * 40]
+    (evaluation,) = write(tmp_path, [outputs], ["w0", "unseen", "unseen"] * 40, train, bits=20)
+    *_, rest_to_train, of_train, _ = improve(evaluation, words=1000).components
+    assert (rest_to_train.infinite, of_train.infinite) == (40, 80)
+
+
 def test_gazette(gazette):
     """174.60 as it is, 158.87 by four weights that another implementation found in the same folds."""
     mixture = improve(gazette[0], words=1000, documents="FileId")

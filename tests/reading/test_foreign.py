@@ -70,7 +70,8 @@ FOREIGN = [
       for protocol in (2, 3, 4, 5)),
     (written(lambda file: pq.write_table(pa.table({"a": [1]}), file)), "Parquet: name it .parquet"),
     (b"%PDF-1.7\n", "a PDF document: export the text"),
-    (b"\n <!DOCTYPE html><html>", "an HTML page: download the file itself, perhaps by its raw link"),
+    *((b"\n" * lines + b" <!DOCTYPE html><html>", "an HTML page: download the file itself, perhaps by its raw link")
+      for lines in (1, 2000)),
 ]  # fmt: skip
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".zst": zstd.compress}

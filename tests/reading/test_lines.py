@@ -207,11 +207,11 @@ def test_a_file_with_something_after_its_end_mark_is_corrupt(kind, following, st
 @pytest.mark.parametrize("members", [1, 2])
 def test_what_follows_an_end_mark_is_told_after_the_bytes_before_it(kind, members, stored):
     """Found by fuzzing: the last member was lost."""
-    stream, opened, *_ = File(stored(COMPRESS[kind](b"ka:1\n") * members + b"something else")).open()
+    opened = File(stored(COMPRESS[kind](b"ka:1\n") * members + b"something else")).open()
     found = []
     with pytest.raises(CorruptFileError, match="something else follows its end mark"):
-        found.extend(iter(lambda: stream.read1(1000), b""))
-    opened.close()
+        found.extend(iter(lambda: opened.stream.read1(1000), b""))
+    opened.stored.close()
     assert b"".join(found) == b"ka:1\n" * members
 
 

@@ -1,4 +1,6 @@
-"""Sources of submissions: a folder or an archive, read member by member within a budget, and copied into a parcel.
+"""Sources of submissions: a folder or an archive, read member by member within a budget, and copied.
+
+The values that a received submission consists of are here too, and the limits of how it describes itself.
 
 zipfile and tarfile trust the headers of an archive. So a stranger's archive is opened in a child process alone, whose
 limits on memory and time hold whatever a header claims; here the bytes of all members are counted as they come.
@@ -231,7 +233,7 @@ def folder_source(path: str, budget: Budget) -> SubmissionSource:
                 raise RejectedError(f"its folder has more than {budget.listed} files and folders")
             shown = {entry.name: entry for entry in entries if not entry.name.startswith(".")}
             present = {checked_name(f"{folder}{bare}"): shown[bare] for bare in sorted(shown, key=natural_order)}
-            files = {name: one.path for name, one in present.items() if not one.is_dir(follow_symlinks=False)}
+            files = {name: entry.path for name, entry in present.items() if not entry.is_dir(follow_symlinks=False)}
             folders += (f"{name}/" for name in present if name not in files)
             for name in filter(wanted, files):
                 with _open_regular(files[name], name) as file:

@@ -18,11 +18,13 @@ Shares: TypeAlias = "Mapping[str, float]"  # of words in all answers, the most f
 
 VECTOR_CHARACTERS = 13  # of a bucket's mass, as a vector is written
 ENTRY_CHARACTERS = 12  # of an entry, beside its word
+MIN_REST = 1e-12
 
 
 def rest_of(shares: Shares) -> float:
-    """Return the share of all other words."""
-    return max(0.0, 1.0 - math.fsum(shares.values()))
+    """Return the share of all other words; 0 where it is no more than rounding errors of the shares."""
+    rest = 1.0 - math.fsum(shares.values())
+    return rest if rest > MIN_REST else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,7 @@ class Mixing:
         no_words = wordprobs.Distribution(masses={}, rest=0.0)
         parts = [no_words if part.words is None else part.normalised() for part in parsed]
         clarities = [max(part.masses.values(), default=0.0) + part.rest for part in parts]
-        row = self.weights[bisect_right(self.edges, sum(clarities) / len(parts))]
+        row = self.weights[bisect_right(self.edges, wordprobs.sum_in_order(clarities) / len(parts))]
         kept, given = row[1 : 1 + len(parts)], row[1 + len(parts) : -1]
         factors = list(map(operator.add, kept, given))
         to_words, rest = row[-1], row[0]

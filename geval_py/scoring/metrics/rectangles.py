@@ -13,6 +13,7 @@ their margin; its score is F2.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
@@ -84,7 +85,7 @@ def clipping_counts(regions: Sequence[tuple[Region, int]], answers: Sequence[tup
     margins = np.array([margin for _, margin in answers], np.int64).reshape(-1, 1)
     for expected, given in zip(*bounds, strict=True):
         fits &= np.abs(np.subtract.outer(expected, given)) <= margins
-    return sum(matched_scores(fits)), len(answers), len(regions)
+    return math.fsum(matched_scores(fits)), len(answers), len(regions)
 
 
 def without_margins(expected: str) -> str:

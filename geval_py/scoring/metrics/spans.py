@@ -15,6 +15,7 @@ Positions are kept as spans, never one by one: `label:1-999999999999` is two num
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from itertools import pairwise
@@ -41,7 +42,7 @@ _WORD = re.compile(f"[^{SPACES}]+")
 def soft_counts(regions: Sequence[Region], answers: Sequence[Region]) -> Row:
     """Sum the scores of the matched annotations, and count those expected and those given."""
     *_, scores = common_shares(answers, regions)
-    return sum(matched_scores(scores)), len(answers), len(regions)
+    return math.fsum(matched_scores(scores)), len(answers), len(regions)
 
 
 def fragment_counts(regions: Sequence[Region], answers: Sequence[Region]) -> Row:
