@@ -253,6 +253,7 @@ def test_the_script_of_the_tests_says_what_it_does_and_does_nothing():
     assert "set -euo" not in out
 
 
+@pytest.mark.slow
 def test_the_demonstration_shows_that_it_works(capfd):
     """While it installs, which takes minutes on a busy machine."""
     demo = runpy.run_path(str(ROOT / "scripts/demo"))

@@ -173,6 +173,7 @@ def test_an_interrupt_that_a_library_logs_ends_quietly():
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("is_terminal", "patience"), [(True, -1), (True, 1e9), (False, -1)])
 @pytest.mark.parametrize(("unit", "amount"), [("bytes", "| 50.0/100 ["), ("items", "| 50/100 [")])
 def test_progress_is_shown_on_a_terminal_in_its_unit_after_a_while(is_terminal, patience, unit, amount, monkeypatch):
@@ -191,6 +192,7 @@ def test_progress_is_shown_on_a_terminal_in_its_unit_after_a_while(is_terminal, 
     assert "out\x1b" not in shown.getvalue()
 
 
+@pytest.mark.slow
 def test_the_bar_is_not_drawn_amid_a_message(monkeypatch):
     """Also if the message takes longer than the time from one drawing to the next."""
     monkeypatch.setattr(terminal, "PATIENCE_SECONDS", -1)
@@ -212,6 +214,7 @@ def test_the_bar_is_not_drawn_amid_a_message(monkeypatch):
     assert text.index("out: 00:0") < text.index("geval: note: one\n  two\n  three\n") < text.rindex("out: 00:0")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is Unix's")
 def test_progress_is_shown_on_a_terminal_that_reports_no_width(monkeypatch):
     monkeypatch.setattr(terminal, "PATIENCE_SECONDS", -1)

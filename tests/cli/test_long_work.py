@@ -90,6 +90,7 @@ def test_a_long_command_shows_a_bar_and_is_interrupted(words, large):
     assert new <= {*words}  # what was done just then, if anything
 
 
+@pytest.mark.slow
 def test_an_interrupt_amid_a_destructor_is_not_forgotten():
     program = """\
 import signal, sys, time
@@ -162,6 +163,7 @@ def test_a_real_terminal_shows_what_is_frozen(columns, tmp_path):
     assert frozen.startswith(f"status 0\n--- standard output\n{shown}--- standard error\n")
 
 
+@pytest.mark.slow
 def test_no_bar_for_a_command_that_reads_what_is_typed(tmp_path):
     process, reader = on_terminal([sys.executable, "-c", PROGRAM, "-j", "-T", "minimalistic"], tmp_path)
     assert "00:0" in read_until(reader, "\r      ")  # it is cleared

@@ -285,6 +285,7 @@ def test_an_archive_is_written_to_be_uploaded(geval, tmp_path, monkeypatch):
     assert geval("submit", ".", "--pack", "team.tar") == (2, "", message)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(run, board, token, tmp_path):
     board.process.terminate()
     board.process.communicate(timeout=20)

@@ -162,6 +162,7 @@ def test_rejects_a_worker_without_geval_py():
         clusters.worker_threads(Client())
 
 
+@pytest.mark.slow
 def test_says_that_nobody_answers_that_an_address_is_wrong_or_dask_missing(geval, monkeypatch):
     monkeypatch.setattr(clusters, "SECONDS_TO_ANSWER", 1)
     words = ["--out-directory", str(GAZETTE), "-t", "dev-0", "-o", "bigram", "--cluster"]

@@ -249,6 +249,7 @@ def test_a_submission_that_crashes_its_child_is_rejected(program, place, folder,
     assert [file.name for file in result.parcel.files] == [OUT]
 
 
+@pytest.mark.slow
 def test_a_child_that_takes_too_long_is_killed_with_its_own_children(child, place):
     before, limits = time.monotonic(), replace(LIMITS, seconds=2)
     code = f"{SLEEPER}time.sleep(60)".replace(", stderr=subprocess.DEVNULL", "")  # it holds the child's stream open

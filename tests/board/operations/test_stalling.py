@@ -67,6 +67,7 @@ def test_a_folder_that_vanishes_does_not_stop_the_others(sqlite_board, uploads, 
     assert receipts[0].reason == f"No submission: `{gone}`"
 
 
+@pytest.mark.slow
 def test_a_submission_waits_for_an_earlier_one_of_its_submitter(sqlite_board, submission, tmp_path, monkeypatch):
     """So that the earlier one has the quota, though it takes longer."""
     run = sandbox.run_in_sandbox

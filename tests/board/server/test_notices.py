@@ -136,6 +136,7 @@ def uploaded(served, port, **more):
     served.work()
 
 
+@pytest.mark.slow
 @ON_BOTH
 def test_a_server_of_mail_that_is_away_is_asked_again_later(served, mailbox, unused_port):
     uploaded(served, unused_port + 1)

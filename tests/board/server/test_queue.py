@@ -320,6 +320,7 @@ def test_jobs_that_finish_together_are_stored_together(served, monkeypatch):
     assert stored_together(served, monkeypatch, lambda: together.wait(30) and None) == [4]
 
 
+@pytest.mark.slow
 def test_no_finished_job_waits_for_one_that_takes_long(served, monkeypatch):
     first = iter([True])
 

@@ -100,6 +100,7 @@ def test_a_head_beyond_measure(door, request_head):
     assert statuses(ask(door, HEALTH)) == [200]
 
 
+@pytest.mark.slow
 def test_a_chunked_body_ends_at_the_limit(served, address):
     set_keys(served.board, server="{upload: 100_000}")
     chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
@@ -327,6 +328,7 @@ def test_a_form_that_is_too_long_or_of_unknown_length_is_refused(served, is_chun
     assert served.rows(select(secrets.c.id).where(secrets.c.kind == people_secrets.TOKEN)) == []
 
 
+@pytest.mark.slow
 def test_behind_a_proxy_the_address_is_the_one_that_it_names(served, address):
     headers = b"Host: x\r\nAuthorization: Bearer wrong\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n"
     assert statuses(ask(address, b"GET /api/me HTTP/1.1\r\n" + headers)) == [401]
