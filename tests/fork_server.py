@@ -88,7 +88,8 @@ class ForkedChild:
         socket.send_fds(self._connection, [json.dumps(request).encode() + b"\n"], [null, null, errors])
         for descriptor in (null, errors):
             os.close(descriptor)
-        self._answers = self._connection.makefile()
+        # Unbuffered: else both answers may be read at once, and wait() would wait for the second one.
+        self._answers = self._connection.makefile("rb", 0)
         self.pid = int(self._answers.readline())
         self._status = None
 
