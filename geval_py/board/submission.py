@@ -16,6 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from geval_py.board.intake.sources import Parcel
+from geval_py.errors import FailedError, RejectedError
 from geval_py.reading.compression import zstd_module
 from geval_py.text import words
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
     from geval_py.scoring.metrics.base import LineStatistics, Metric
 
-SCORED, REJECTED, FAILED = STATES = ("scored", "rejected", "failed")  # of a submission
+SCORED, REJECTED, FAILED = STATES = ("scored", RejectedError.state, FailedError.state)  # of a submission
 INTERVAL_SAMPLES = 1000  # of the bootstrap of a score
 
 
