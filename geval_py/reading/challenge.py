@@ -163,7 +163,7 @@ class Challenge:
         """
         task = self.task
         folder = os.path.join(task.directory, name)
-        if not name.strip(".") or not os.path.isdir(folder):
+        if not name.strip(".") or os.path.dirname(name) or not os.path.isdir(folder):
             sets = list(self)
             hint = suggestion(name, sets) + (f"there are {visible(', '.join(sets))}" if sets else "it has no sets")
             raise MissingFileError(what="No such set in the challenge", path=folder, hint=hint)

@@ -100,11 +100,11 @@ def test_another_number_of_inputs_than_answers(challenge, inputs, answers, how, 
     assert len(found) == min(lines, wanted)
 
 
-@pytest.mark.parametrize("name", ["dev0", "xyz", "", "..", "config.txt"])
+@pytest.mark.parametrize("name", ["dev0", "xyz", "", "..", "dev-0/.", "config.txt"])
 def test_a_set_that_is_not_there(challenge, name):
     with pytest.raises(MissingFileError) as caught:
         Challenge.open(challenge)[name]
-    hint = "did you mean dev-0? " * (name == "dev0") + "there are dev-0, test-A, train"
+    hint = "did you mean dev-0? " * name.startswith("dev") + "there are dev-0, test-A, train"
     assert str(caught.value) == f"No such set in the challenge: `{challenge}/{name}`\n  {hint}"
     (challenge / "empty").mkdir()
     with pytest.raises(MissingFileError, match=r"/train`\n  it has no sets$"):
