@@ -365,7 +365,7 @@ def component_masses(
         of_train = shares + rest_of(frequent) * uniform
         for masses, profile in zip(outputs, profiles, strict=True):
             with_train = masses + profile["rest"] * (of_train - uniform)
-            rows.append(np.where(with_train > NOISE * masses, with_train, 0.0))
+            rows.append(np.where(with_train > NOISE * masses, with_train, 0.0))  # less is rounding
         rows.append(of_train)
     clarities = [profile["guess_mass"] + profile["rest"] for profile in profiles]
     return np.array(rows), np.mean(clarities, axis=0)

@@ -57,15 +57,15 @@ def well_formed(output, bits):
 def test_both_backends_agree(lines, vectors, bits, first_line):
     kept = [pair for pair in (*lines, *((vector, "a") for vector in vectors)) if well_formed(pair[0], bits)]
     outputs, expected = block(output for output, _ in kept), block(word for _, word in kept)
-    found = _native.line_profiles(outputs, expected, bits, first_line)
+    native = _native.line_profiles(outputs, expected, bits, first_line)
     true = profile.line_profiles(outputs, expected, bits, first_line)
-    assert list(found[0]) == list(_native.bounded_losses(outputs, expected, bits, first_line)[0])
+    assert list(native[0]) == list(_native.bounded_losses(outputs, expected, bits, first_line)[0])
     assert list(true[0]) == list(reference.bounded_losses(outputs, expected, bits, first_line)[0])
-    for name, one, other in zip(COLUMNS, found, true, strict=True):
+    for name, one, other in zip(COLUMNS, native, true, strict=True):
         if name not in IN_BINS:
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
     for names in (MASSES, COUNTS):  # a mass near an edge may be above it in one of them, and below it in the other
-        one, other = (np.sum([columns[COLUMNS.index(name)] for name in names], axis=0) for columns in (found, true))
+        one, other = (np.sum([columns[COLUMNS.index(name)] for name in names], axis=0) for columns in (native, true))
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
