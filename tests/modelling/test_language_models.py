@@ -567,7 +567,8 @@ def test_words_of_a_masked_model(tiny_bert):
     assert not any(word.startswith("##") or " " in word for word in found)
     tokenizer = model._tokenizer
     begin, mask, end = tokenizer.cls_token_id, tokenizer.mask_token_id, tokenizer.sep_token_id
-    ids = [begin, *model._ids(left), mask, *model._ids(right), end]
+    before, after = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (left, right))
+    ids = [begin, *before, mask, *after, end]
     place = ids.index(tokenizer.mask_token_id)
     logits = model._model(torch.tensor([ids])).logits[0, place].softmax(-1).detach().numpy()
     (token,) = model._spelt("the")
